@@ -34,6 +34,10 @@ extern "C" {
 
 #define HUTCH_VERSION "0.1.0"
 
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
 /* Where a failure happened. HUTCH_STAGE_REQUEST means that the caller asked for something
  * that can't be done as asked; every other stage is a failure of ours or of the host. */
 enum hutch_stage {
@@ -196,6 +200,10 @@ size_t hutch_result_file_count(const struct hutch_result *result);
 int hutch_result_file(const struct hutch_result *result, size_t index, const char **ret_name,
                       const void **ret_data, size_t *ret_len);
 void hutch_result_free(struct hutch_result *result);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }
