@@ -5,6 +5,8 @@
  * are compiled when hutch is built (tools/policy) and cost a run nothing; a user's file goes
  * through libseccomp, loaded for that, when it is asked for. Nothing here installs a filter:
  * init does, from the plan.
+ *
+ * Names begin with policy_, because seccomp_ (seccomp_load() too) is libseccomp's.
  */
 #ifndef HUTCH_KERNEL_SECCOMP_H
 #define HUTCH_KERNEL_SECCOMP_H
@@ -17,69 +19,69 @@
 
 #include "hutch.h"
 
-#define SECCOMP_FILE_MAX_BYTES (1U << 20)
+#define POLICY_FILE_MAX_BYTES (1U << 20)
 /* The kernel's bound (BPF_MAXINSNS). */
-#define SECCOMP_MAX_INSNS 4096U
+#define POLICY_MAX_INSNS 4096U
 
 /* Who keeps the box's memory limit. Where no cgroup does, kernel memory that no process's
  * numbers show (memfd, System V shared memory) is refused. */
-enum seccomp_variant { SECCOMP_CGROUP, SECCOMP_WATCHDOG, SECCOMP_VARIANTS };
+enum policy_variant { POLICY_CGROUP, POLICY_WATCHDOG, POLICY_VARIANTS };
 
 /* A filter: `insns` points into the shipped table or into `owned`. */
-struct seccomp_program {
+struct policy_program {
     const struct sock_filter *insns;
     struct sock_filter *owned;
     unsigned short len;
 };
 
-struct seccomp_code {
+struct policy_code {
     const struct sock_filter *insns;
     unsigned short len;
 };
 
 /* One row a shipped profile, made at build time. */
-struct seccomp_shipped {
+struct policy_shipped {
     const char *name;    /* "tool" */
     const char *comment; /* one line */
     const char *json;    /* the file's text, NUL-terminated */
     size_t json_len;
     bool internal; /* not for a request: init's own filter, the floor under users' files */
-    struct seccomp_code code[SECCOMP_VARIANTS];
+    struct policy_code code[POLICY_VARIANTS];
 };
-extern const struct seccomp_shipped SECCOMP_SHIPPED[];
-extern const size_t SECCOMP_SHIPPED_LEN;
+extern const struct policy_shipped POLICY_SHIPPED[];
+extern const size_t POLICY_SHIPPED_LEN;
 
 /* NULL if there is none of that name. Internal ones are found too. */
-const struct seccomp_shipped *seccomp_shipped_find(const char *name);
+const struct policy_shipped *policy_shipped_find(const char *name);
 
 /* The program's filter for a profile: a shipped name that isn't internal, or a file (text with a
  * '/' or ending in .json), read on the host with the caller's rights. A file's filter always
  * stands on policy/floor.json. The caller frees *ret. Errors: HUTCH_STAGE_REQUEST for an unknown
  * name and for a file that can't be read or isn't a profile; HUTCH_STAGE_POLICY otherwise. */
-int seccomp_load(const char *name_or_path, bool watchdog, struct seccomp_program *ret,
+int policy_load(const char *name_or_path, bool watchdog, struct policy_program *ret,
                  struct hutch_error *err);
 /* init's own filter; needs no free. */
-struct seccomp_program seccomp_init_program(void);
-void seccomp_program_free(struct seccomp_program *program);
+struct policy_program policy_init_program(void);
+void policy_program_free(struct policy_program *program);
 
 /* True for a profile that starts its program by execveat(PLAN_EXEC_FD) and a secret, and then
  * allows no exec at all (seccomp_secret.h). */
-bool seccomp_exec_by_fd(const char *name_or_path);
+bool policy_exec_by_fd(const char *name_or_path);
 
 /* What the filter answers to one call: the kernel's interpreter in small. SECCOMP_RET_KILL_PROCESS
  * for a program that the kernel wouldn't have loaded. */
-uint32_t seccomp_eval(const struct sock_filter *insns, size_t len, const struct seccomp_data *data);
+uint32_t policy_eval(const struct sock_filter *insns, size_t len, const struct seccomp_data *data);
 
-enum seccomp_abi { SECCOMP_ABI_X86_64, SECCOMP_ABI_X32, SECCOMP_ABI_I386, SECCOMP_ABIS };
-#define SECCOMP_COUNT_NUMBERS 1024U
+enum policy_abi { POLICY_ABI_X86_64, POLICY_ABI_X32, POLICY_ABI_I386, POLICY_ABIS };
+#define POLICY_COUNT_NUMBERS 1024U
 
 /* "x86-64", "x32", "i386"; static storage. */
-const char *seccomp_abi_name(enum seccomp_abi abi);
+const char *policy_abi_name(enum policy_abi abi);
 /* True if some arguments make the filter answer ALLOW (or LOG, which lets the call through). Every
  * branch on an argument counts as possible, so the answer never errs towards "no". */
-bool seccomp_reachable(const struct sock_filter *insns, size_t len, enum seccomp_abi abi,
+bool policy_reachable(const struct sock_filter *insns, size_t len, enum policy_abi abi,
                        unsigned number);
 /* How many of the numbers 0..1023 are reachable, in all ABIs; each ABI's in ret_by_abi. */
-unsigned seccomp_count(const struct seccomp_program *program, unsigned ret_by_abi[SECCOMP_ABIS]);
+unsigned policy_count(const struct policy_program *program, unsigned ret_by_abi[POLICY_ABIS]);
 
 #endif

@@ -20,21 +20,21 @@
 
 /* What policy/tool.json has in the secret's place (as one number: 7526492938761759847). The
  * halves occur nowhere else. */
-#define SECCOMP_SECRET_HIGH 0x68737973U
-#define SECCOMP_SECRET_LOW 0x63616c67U
+#define POLICY_SECRET_HIGH 0x68737973U
+#define POLICY_SECRET_LOW 0x63616c67U
 
 /* Puts the secret into a filter. 0, or -1 unless the place of either half was found exactly
  * once; then the filter must not be used. */
-static inline int seccomp_secret_put(struct sock_filter *insns, unsigned len, uint64_t secret)
+static inline int policy_secret_put(struct sock_filter *insns, unsigned len, uint64_t secret)
 {
     unsigned high = 0, low = 0;
     for (unsigned i = 0; i < len; i++) {
         if (insns[i].code != (BPF_JMP | BPF_JEQ | BPF_K))
             continue;
-        if (insns[i].k == SECCOMP_SECRET_HIGH) {
+        if (insns[i].k == POLICY_SECRET_HIGH) {
             insns[i].k = (uint32_t)(secret >> 32);
             high++;
-        } else if (insns[i].k == SECCOMP_SECRET_LOW) {
+        } else if (insns[i].k == POLICY_SECRET_LOW) {
             insns[i].k = (uint32_t)secret;
             low++;
         }
