@@ -67,7 +67,8 @@ void json_put_base64(struct buf *buf, const void *data, size_t len); /* with the
 /* True if the bytes are valid UTF-8. */
 bool utf8_valid(const char *text, size_t len);
 /* The longest prefix of at most `max` bytes that doesn't split a UTF-8 character. Bytes that
- * aren't UTF-8 at all are kept. */
+ * aren't UTF-8 at all are kept. Looks at up to 3 bytes behind `max`: when the text goes on there,
+ * `len` must count at least one of them, or nothing is seen to be cut. */
 size_t utf8_cut(const char *text, size_t len, size_t max);
 
 #endif

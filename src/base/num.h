@@ -15,8 +15,8 @@ int num_u64(const char *field, const char *text, uint64_t min, uint64_t max, uin
 /* Bytes: digits, then K, M, G or T (either case, powers of 1024) or nothing. */
 int num_bytes(const char *field, const char *text, uint64_t min, uint64_t max, uint64_t *ret_bytes,
               struct hutch_error *err);
-/* A decimal such as 0.5 scaled by 1000 and rounded up ("0.0001" s is 1 ms, never 0). min and max
- * are in thousandths. */
+/* A decimal such as 0.5 or .5, scaled by 1000 and rounded up ("0.0015" s is 2 ms). min and max are
+ * in thousandths, and the text's exact value must be in that range ("0.0001" is below 1). */
 int num_milli(const char *field, const char *text, uint64_t min, uint64_t max, uint64_t *ret_milli,
               struct hutch_error *err);
 
