@@ -1,5 +1,4 @@
 /* answer.c - see command.h: looking into a JSON answer. */
-#define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* command.c - see command.h: finding the command and running it. */
-#define _GNU_SOURCE
 #include "support/command.h"
 
 #include <criterion/criterion.h>
@@ -32,9 +31,18 @@ static const char *path_from(const char *variable, const char *below)
     return path;
 }
 
-const char *hutch_path(void) { return path_from("HUTCH", "hutch"); }
-const char *hutch_testing_path(void) { return path_from("HUTCH_TESTING", "testing/hutch"); }
-const char *probe_path(void) { return path_from("HUTCH_PROBE", "tests/probe/probe"); }
+const char *hutch_path(void)
+{
+    return path_from("HUTCH", "hutch");
+}
+const char *hutch_testing_path(void)
+{
+    return path_from("HUTCH_TESTING", "testing/hutch");
+}
+const char *probe_path(void)
+{
+    return path_from("HUTCH_PROBE", "tests/probe");
+}
 
 const char *const *join(const char *const *first, const char *const *second)
 {
@@ -64,13 +72,16 @@ struct answer hutch_with(const struct spawn *base, const char *const *args)
     return answer;
 }
 
-struct answer hutch(const char *const *args) { return hutch_with(NULL, args); }
+struct answer hutch(const char *const *args)
+{
+    return hutch_with(NULL, args);
+}
 
 struct answer run_code(const char *language, const char *code, const char *const *options)
 {
     struct spawn spec = {.input = code, .input_len = strlen(code)};
-    return hutch_with(&spec, join(join(LIST("run", "--json", "--language", language), options),
-                                  LIST("-")));
+    return hutch_with(
+        &spec, join(join(LIST("run", "--json", "--language", language), options), LIST("-")));
 }
 
 struct answer run_command(const char *const *options, const char *const *argv)
@@ -105,9 +116,9 @@ static char *quote(const char *text)
 struct answer exec_body(const char *code, const char *members)
 {
     char *request = NULL, *quoted = quote(code);
-    cr_assert_gt(asprintf(&request, "{%s%s\"code\":%s}", members ? members : "",
-                          members ? "," : "", quoted),
-                 0);
+    cr_assert_gt(
+        asprintf(&request, "{%s%s\"code\":%s}", members ? members : "", members ? "," : "", quoted),
+        0);
     struct answer answer = exec_request(request, NULL);
     free(request);
     free(quoted);

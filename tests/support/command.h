@@ -3,7 +3,7 @@
  *
  * The command is found through env HUTCH, else beside the test program: build/tests/box/test_x
  * uses build/hutch, and the same for the test build (env HUTCH_TESTING, build/testing/hutch) and
- * the probe (env HUTCH_PROBE, build/tests/probe/probe). So a copied tree tests itself.
+ * the probe (env HUTCH_PROBE, build/tests/probe). So a copied tree tests itself.
  *
  * Paths into a JSON answer are written "receipt.layers.memory", "files.0.name".
  */
@@ -81,7 +81,6 @@ void expect_stdout(const struct answer *answer, const char *text);
 /* hutch refused: this exit status, and one line on its stderr that has `word` in it. */
 void expect_refused(const struct answer *answer, int status, const char *word);
 
-#define expect(answer, condition)                                                                  \
-    cr_assert((condition), "%s\n%s", #condition, answer_show(answer))
+#define expect(answer, condition) cr_assert((condition), "%s\n%s", #condition, answer_show(answer))
 
 #endif

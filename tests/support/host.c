@@ -1,5 +1,4 @@
 /* host.c - see host.h. */
-#define _GNU_SOURCE
 #include "support/host.h"
 
 #include <criterion/criterion.h>
@@ -16,7 +15,10 @@
 
 #include "support/spawn.h"
 
-bool is_root(void) { return geteuid() == 0; }
+bool is_root(void)
+{
+    return geteuid() == 0;
+}
 
 const char *text_format(const char *format, ...)
 {
@@ -63,7 +65,10 @@ void tempdir_free(struct tempdir *dir)
     (void)nftw(dir->path, remove_one, 32, FTW_PHYS | FTW_DEPTH | FTW_MOUNT);
 }
 
-const char *path_in(const char *dir, const char *name) { return text_format("%s/%s", dir, name); }
+const char *path_in(const char *dir, const char *name)
+{
+    return text_format("%s/%s", dir, name);
+}
 
 const char *file_new_bytes(const char *dir, const char *name, const void *data, size_t len,
                            mode_t mode)
@@ -137,7 +142,7 @@ static const char *lines_text(struct lines *lines)
         size += strlen(lines->items[i]) + 1;
     char *text = calloc(size, 1), *at = text;
     for (size_t i = 0; i < lines->len; i++) {
-        at = stpncpy(at, lines->items[i], strlen(lines->items[i]));
+        at = mempcpy(at, lines->items[i], strlen(lines->items[i]));
         *at++ = '\n';
     }
     return text;

@@ -1,5 +1,4 @@
 /* listen.c - see host.h: listeners of the host's. */
-#define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +41,10 @@ static int listen_local(const char *name, size_t offset)
     return fd;
 }
 
-int listen_abstract(const char *name) { return listen_local(name, 1); }
+int listen_abstract(const char *name)
+{
+    return listen_local(name, 1);
+}
 
 int listen_unix(const char *path)
 {

@@ -1,5 +1,4 @@
 /* process.c - see host.h: what of our own descendants is alive. */
-#define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <dirent.h>

@@ -1,5 +1,4 @@
 /* spawn.c - see spawn.h. */
-#define _GNU_SOURCE
 #include "support/spawn.h"
 
 #include <criterion/criterion.h>
@@ -55,8 +54,11 @@ static void child_exec(const struct spawn *spec, const int in, const int out, co
         _exit(124);
     if (spec->child)
         spec->child(spec->arg);
-    execvpe(spec->argv[0], (char *const *)spec->argv,
-            spec->env ? (char *const *)spec->env : environ);
+    union {
+        const char *const *given;
+        char *const *wanted; /* exec's type, which is older than const */
+    } argv = {.given = spec->argv}, env = {.given = spec->env};
+    execvpe(argv.wanted[0], argv.wanted, spec->env ? env.wanted : environ);
     _exit(errno == ENOENT ? 127 : 126);
 }
 
@@ -159,9 +161,9 @@ void spawn_finish(struct child *child, struct output *ret_output)
 {
     struct output o = {.out = calloc(1, 1), .err = calloc(1, 1)};
     size_t keep = child->spec.keep_bytes ? child->spec.keep_bytes : KEEP_DEFAULT, fed = 0;
-    double deadline = child->started_ms +
-                      (child->spec.deadline_ms ? child->spec.deadline_ms : DEADLINE_DEFAULT_MS) *
-                          slow();
+    double deadline =
+        child->started_ms +
+        (child->spec.deadline_ms ? child->spec.deadline_ms : DEADLINE_DEFAULT_MS) * slow();
     bool out_open = true, err_open = true, ended = false;
 
     while (!ended) {

@@ -21,10 +21,10 @@ struct spawn {
     const void *input;      /* standard input; NULL: /dev/null */
     size_t input_len;
     const char *cwd;
-    unsigned deadline_ms;    /* then SIGKILL; 0: 60 s (times slow()) */
-    size_t keep_bytes;       /* most bytes kept of each stream; 0: 64 MiB */
-    bool keep_fds;           /* fds from 3 up are inherited where they aren't CLOEXEC */
-    bool open_stdin;         /* standard input is a pipe that stays open and empty */
+    unsigned deadline_ms;     /* then SIGKILL; 0: 60 s (times slow()) */
+    size_t keep_bytes;        /* most bytes kept of each stream; 0: 64 MiB */
+    bool keep_fds;            /* fds from 3 up are inherited where they aren't CLOEXEC */
+    bool open_stdin;          /* standard input is a pipe that stays open and empty */
     void (*child)(void *arg); /* runs before the exec; async-signal-safe calls only */
     void *arg;
 };
