@@ -1,0 +1,184 @@
+/*
+ * steps.c - the privileged steps of a box, each once, in order, stopping at the first failure.
+ *
+ * This list is the product: read it top to bottom. What each step must and mustn't do stands
+ * above its function in kernel/step/. Leaving any one out makes a test fail (tests/escape).
+ */
+#include "box/init/init.h"
+#include "kernel/step/sys.h"
+
+#include <linux/close_range.h>
+#include <linux/fcntl.h>
+
+struct step {
+    int (*run)(struct step_state *s);
+};
+
+/* Must: come first. Whatever fds the host had that were not close-on-exec end here. */
+static int step_close_fds(struct step_state *s)
+{
+    s->object = "file descriptors of the host";
+    return (int)step_call(__NR_close_range, PLAN_FD_SOURCES + s->plan->host_sources, ~0U, 0);
+}
+
+static int step_guard_capabilities(struct step_state *s)
+{
+    int r = step_drop_bounding(s);
+
+    if (r == 0)
+        r = step_lock_securebits(s);
+    if (r == 0)
+        r = step_drop_capabilities(s);
+    return r == 0 ? step_no_new_privs(s) : r;
+}
+
+static int step_guard_filter(struct step_state *s)
+{
+    s->object = "init's own seccomp filter";
+    return step_install_filter(s, s->plan->init_seccomp);
+}
+
+#define STEP_ROW(name) [PLAN_STEP_##name] = {step_##name},
+static const struct step STEPS[] = {
+    PLAN_INIT_STEPS(STEP_ROW) PLAN_PROGRAM_STEPS(STEP_ROW) PLAN_GUARD_STEPS(STEP_ROW)};
+
+#define STEP_FIRST_INIT PLAN_STEP_close_fds
+#define STEP_FIRST_PROGRAM PLAN_STEP_signals
+#define STEP_FIRST_GUARD PLAN_STEP_guard_capabilities
+#define STEP_END PLAN_STEP_read_plan
+
+static int left_out(const struct step_state *s, unsigned step)
+{
+#ifdef HUTCH_TESTING
+    return (s->plan->skip_steps >> step) & 1;
+#else
+    (void)s;
+    (void)step;
+    return 0;
+#endif
+}
+
+/* Runs [first, end); on failure *ret_failed says which step it was. */
+static int run_steps(struct step_state *s, unsigned first, unsigned end, unsigned *ret_failed)
+{
+    for (unsigned i = first; i < end; i++) {
+        int r = left_out(s, i) ? 0 : STEPS[i].run(s);
+        if (r < 0) {
+            *ret_failed = i;
+            return r;
+        }
+    }
+    return 0;
+}
+
+/* The pipes between init and the program's process until its exec: `told` carries what failed
+ * there and closes at the exec; `guarded` carries one byte once init guards itself, so that no
+ * code of the box runs beside an unguarded PID 1. */
+struct handshake {
+    int told[2];
+    int guarded[2];
+};
+
+static int wait_guarded(struct step_state *s, const struct handshake *h)
+{
+    char byte = 0;
+
+    sys_close(h->guarded[1]);
+    s->object = "init's guard";
+    return sys_call(__NR_read, h->guarded[0], &byte, 1) == 1 ? 0 : -5; /* EIO: init is gone */
+}
+
+static int program_steps(struct step_state *s, const struct handshake *h, unsigned *ret_failed)
+{
+    int r = run_steps(s, STEP_FIRST_PROGRAM, PLAN_STEP_seccomp, ret_failed);
+
+    if (r == 0)
+        r = wait_guarded(s, h);
+    return r == 0 ? run_steps(s, PLAN_STEP_seccomp, STEP_FIRST_GUARD, ret_failed) : r;
+}
+
+static void become_program(struct init *init, const struct handshake *h)
+{
+    struct init_message message = {.kind = INIT_MESSAGE_FAILED};
+    struct step_state *s = &init->steps;
+    unsigned failed = PLAN_STEP_fork;
+    size_t len = 0;
+    int r = program_steps(s, h, &failed);
+
+    if (r == 0) {
+        r = step_exec(s);
+        message.kind = INIT_MESSAGE_NO_EXEC;
+    }
+    message.step = failed;
+    message.error = -r;
+    text_add(message.text, sizeof(message.text), &len, s->object);
+    (void)sys_call(__NR_write, h->told[1], &message, sizeof(message));
+    init_exit(127);
+}
+
+static int make_pipes(struct init *init, struct handshake *h)
+{
+    long r;
+
+    init->steps.object = "pipes of the program's process";
+    r = step_call(__NR_pipe2, h->told, O_CLOEXEC);
+    if (r >= 0)
+        r = step_call(__NR_pipe2, h->guarded, O_CLOEXEC);
+    return (int)r;
+}
+
+static int start_program(struct init *init)
+{
+    struct handshake h;
+    long r = make_pipes(init, &h);
+
+    if (r < 0)
+        return (int)r;
+    init->steps.object = "process of the program";
+    r = step_call(__NR_clone, 17 /* SIGCHLD */, 0, 0, 0, 0);
+    if (r < 0)
+        return (int)r;
+    if (r == 0)
+        become_program(init, &h);
+    init->program_pid = (int)r;
+    init->told_pipe = h.told[0];
+    init->guarded_pipe = h.guarded[1];
+    sys_close(h.told[1]);
+    sys_close(h.guarded[0]);
+    /* The program's ends of the pipes: the host must see their end when the box's last holder
+     * is gone, and that must not be us. */
+    for (int fd = PLAN_FD_STDIN; fd <= PLAN_FD_RESULT; fd++)
+        sys_close(fd);
+    return 0;
+}
+
+int init_build(struct init *init)
+{
+    unsigned failed = PLAN_STEP_fork;
+    int r = run_steps(&init->steps, STEP_FIRST_INIT, STEP_FIRST_PROGRAM, &failed);
+
+    if (r == 0) {
+        failed = PLAN_STEP_fork;
+        r = start_program(init);
+    }
+    if (r < 0)
+        report_failed(&init->steps, failed, -r);
+    return r;
+}
+
+int init_guard(struct init *init)
+{
+    unsigned failed = PLAN_STEP_guard_filter;
+    int r;
+
+    r = watch_open(init); /* needs /proc before the filter */
+    if (r == 0)
+        r = run_steps(&init->steps, STEP_FIRST_GUARD, STEP_END, &failed);
+    if (r < 0) {
+        report_failed(&init->steps, failed, -r);
+        return r;
+    }
+    (void)sys_call(__NR_write, init->guarded_pipe, "", 1);
+    sys_close(init->guarded_pipe);
+    return 0;
+}

@@ -1,0 +1,216 @@
+/*
+ * watch.c - how much the box uses, where no cgroup counts it.
+ *
+ * What is added up: for every process VmRSS + VmSwap + VmPTE of /proc/PID/status (page tables
+ * count: one process hid 200 MiB in them), and what the box's tmpfs holds. VmRSS counts shared
+ * pages once per process; only when that sum passes half of the limit is the exact Pss of
+ * smaps_rollup read in its place (it costs a walk of the page tables). A process that can't be
+ * read exactly counts with its VmRSS: never with less than it uses. What is neither (memfds, System V
+ * segments) is refused by the watchdog variant of every profile, and sockets are bounded by the
+ * few open files of this mode.
+ */
+#include "box/init/init.h"
+#include "kernel/step/sys.h"
+
+#include <linux/fcntl.h>
+
+#define NS_PER_MS 1000000LL
+#define CLOCK_TICKS_US 10000U /* USER_HZ is 100 on x86-64 */
+
+struct dir_entry {
+    uint64_t inode;
+    int64_t offset;
+    unsigned short size;
+    unsigned char type;
+    char name[];
+};
+
+struct fs_stat { /* struct statfs of x86-64 */
+    int64_t type, block_size;
+    uint64_t blocks, blocks_free;
+    int64_t rest[11];
+};
+
+int watch_wanted(const struct init *init)
+{
+    return init->steps.plan->memory_bytes != 0 || init->steps.plan->cpu_time_ms != 0;
+}
+
+int watch_open(struct init *init)
+{
+    init->proc_fd = -1;
+    if (!watch_wanted(init))
+        return 0;
+    init->steps.object = "/proc of the box";
+    init->proc_fd =
+        (int)step_call(__NR_openat, AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    return init->proc_fd < 0 ? init->proc_fd : 0;
+}
+
+static long read_file(int dir, const char *pid, const char *file, char *buf, size_t cap)
+{
+    char path[48];
+    size_t len = 0;
+    long fd, n;
+
+    text_add(path, sizeof(path), &len, pid);
+    text_add(path, sizeof(path), &len, "/");
+    text_add(path, sizeof(path), &len, file);
+    fd = sys_call(__NR_openat, dir, path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    n = sys_call(__NR_read, fd, buf, cap - 1);
+    sys_close((int)fd);
+    buf[n > 0 ? n : 0] = '\0';
+    return n;
+}
+
+static uint64_t parse_number(const char *p)
+{
+    uint64_t value = 0;
+
+    while (*p == ' ' || *p == '\t')
+        p++;
+    while (*p >= '0' && *p <= '9')
+        value = value * 10 + (uint64_t)(*p++ - '0');
+    return value;
+}
+
+static int starts_with(const char *text, const char *prefix)
+{
+    while (*prefix != '\0')
+        if (*text++ != *prefix++)
+            return 0;
+    return 1;
+}
+
+/* The number after `key` at the start of a line; 0 if there is none. */
+static uint64_t field(const char *text, const char *key)
+{
+    for (const char *p = text; *p != '\0'; p++)
+        if ((p == text || p[-1] == '\n') && starts_with(p, key))
+            return parse_number(p + text_len(key));
+    return 0;
+}
+
+static uint64_t two_numbers(const char *p)
+{
+    uint64_t first = parse_number(p);
+
+    while (*p != '\0' && *p != ' ')
+        p++;
+    return first + parse_number(p);
+}
+
+/* utime + stime: fields 14 and 15, counted from the last ')' because a name may hold anything. */
+static uint64_t process_cpu_us(int dir, const char *pid, char *buf, size_t cap)
+{
+    const char *p, *after;
+    int spaces = 0;
+
+    if (read_file(dir, pid, "stat", buf, cap) <= 0)
+        return 0;
+    after = buf;
+    for (p = buf; *p != '\0'; p++)
+        if (*p == ')')
+            after = p;
+    for (p = after; *p != '\0' && spaces < 12; p++)
+        spaces += *p == ' ';
+    return two_numbers(p) * CLOCK_TICKS_US;
+}
+
+static uint64_t exact_kib(int dir, const char *pid, uint64_t rough, uint64_t tables, char *buf,
+                          size_t cap)
+{
+    if (read_file(dir, pid, "smaps_rollup", buf, cap) <= 0)
+        return rough;
+    return field(buf, "Pss:") + field(buf, "SwapPss:") + tables;
+}
+
+static void add_process(struct init *init, const char *pid, int exact,
+                        struct watch_sample *sample)
+{
+    char buf[4096];
+    uint64_t rough, tables;
+
+    if (read_file(init->proc_fd, pid, "status", buf, sizeof(buf)) <= 0)
+        return; /* ended meanwhile */
+    tables = field(buf, "VmPTE:");
+    rough = field(buf, "VmRSS:") + field(buf, "VmSwap:") + tables;
+    sample->pids += field(buf, "Threads:");
+    if (exact)
+        rough = exact_kib(init->proc_fd, pid, rough, tables, buf, sizeof(buf));
+    sample->memory_bytes += rough << 10;
+    if (init->steps.plan->cpu_time_ms != 0)
+        sample->cpu_us += process_cpu_us(init->proc_fd, pid, buf, sizeof(buf));
+}
+
+static void add_entries(struct init *init, const char *entries, long len, int exact,
+                        struct watch_sample *sample)
+{
+    for (long at = 0; at < len;) {
+        const struct dir_entry *entry = (const void *)(entries + at);
+        int is_pid = entry->name[0] >= '1' && entry->name[0] <= '9';
+        if (is_pid && !text_equal(entry->name, "1"))
+            add_process(init, entry->name, exact, sample);
+        at += entry->size;
+    }
+}
+
+static void add_processes(struct init *init, int exact, struct watch_sample *sample)
+{
+    char entries[4096] __attribute__((aligned(8)));
+    long n;
+
+    (void)sys_call(__NR_lseek, init->proc_fd, 0, 0);
+    while ((n = sys_call(__NR_getdents64, init->proc_fd, entries, sizeof(entries))) > 0)
+        add_entries(init, entries, n, exact, sample);
+}
+
+static uint64_t tmpfs_bytes(const struct init *init)
+{
+    struct fs_stat st = {0};
+
+    if (sys_call(__NR_fstatfs, init->steps.data_fd, &st) < 0)
+        return 0;
+    return (st.blocks - st.blocks_free) * (uint64_t)st.block_size;
+}
+
+static uint64_t reaped_cpu_us(void)
+{
+    struct {
+        int64_t user_s, user_us, system_s, system_us, rest[14];
+    } usage = {0};
+
+    (void)sys_call(__NR_getrusage, -1, &usage);
+    return (uint64_t)((usage.user_s + usage.system_s) * 1000000 + usage.user_us +
+                      usage.system_us);
+}
+
+void watch_sample(struct init *init, struct watch_sample *ret_sample)
+{
+    const uint64_t files = tmpfs_bytes(init);
+    const uint64_t limit = init->steps.plan->memory_bytes;
+    struct watch_sample sample = {.memory_bytes = files, .cpu_us = reaped_cpu_us()};
+
+    add_processes(init, 0, &sample);
+    if (limit != 0 && sample.memory_bytes > limit / 2) {
+        sample = (struct watch_sample){.memory_bytes = files, .cpu_us = reaped_cpu_us()};
+        add_processes(init, 1, &sample);
+    }
+    *ret_sample = sample;
+}
+
+/* Two cores fault in about 4 GB a second; the next look comes before that could pass the limit,
+ * but not more often than every millisecond nor less often than every 20. */
+#define FILL_BYTES_PER_MS 4000000ULL
+
+int64_t watch_interval_ns(const struct init *init, const struct watch_sample *sample)
+{
+    const uint64_t limit = init->steps.plan->memory_bytes;
+    uint64_t ms = 20;
+
+    if (limit != 0)
+        ms = limit > sample->memory_bytes ? (limit - sample->memory_bytes) / FILL_BYTES_PER_MS : 1;
+    return (int64_t)(ms < 1 ? 1 : ms > 20 ? 20 : ms) * NS_PER_MS;
+}
