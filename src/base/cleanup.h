@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static inline void cleanup_free_ptr(void *p) { free(*(void **)p); }
+static inline void cleanup_free_ptr(void *p)
+{
+    free(*(void **)p);
+}
 /* close() is never retried: on Linux the fd is gone whatever it answers. */
 static inline void cleanup_close_fd(const int *fd)
 {

@@ -18,8 +18,7 @@ struct dl_symbol {
 /* Loads `soname` and fills every slot; `package` is the Debian package that the error names as
  * the remedy. Never unloaded by us before dl_close(). */
 int dl_open(const char *soname, const char *package, const struct dl_symbol *symbols,
-            size_t symbols_len, enum hutch_stage stage, void **ret_handle,
-            struct hutch_error *err);
+            size_t symbols_len, enum hutch_stage stage, void **ret_handle, struct hutch_error *err);
 void dl_close(void *handle);
 
 #endif

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE 1
 #include "base/error.h"
 
 #include <stdarg.h>

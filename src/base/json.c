@@ -5,7 +5,6 @@
  * the offset just behind the token. Three things yajl lets through are checked before it: UTF-8
  * in overlong forms or beyond U+10FFFF, vertical tab and form feed as blanks, and NUL.
  */
-#define _GNU_SOURCE 1
 #include "base/json.h"
 
 #include <errno.h>

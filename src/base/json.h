@@ -55,6 +55,10 @@ int json_array_each(struct json_slice array, enum hutch_stage stage, json_elemen
 /* Decodes a checked string slice into fresh memory (escapes, surrogate pairs; a lone surrogate
  * becomes U+FFFD); NUL-terminated, ret_len counts embedded NULs too. */
 int json_string(struct json_slice value, char **ret_text, size_t *ret_len);
+/* The same, but a lone surrogate is -EILSEQ: for text that must not change on its way in. */
+int json_string_exact(struct json_slice value, char **ret_text, size_t *ret_len);
+/* Decodes a checked string slice of base64, with its padding and nothing else: -EINVAL. */
+int json_base64(struct json_slice value, void **ret_data, size_t *ret_len);
 bool json_is_true(struct json_slice value);
 /* A copy of the slice's raw text, NUL-terminated. */
 char *json_raw(struct json_slice value);

@@ -125,7 +125,8 @@ static size_t utf8_encode(unsigned code, char *to)
 }
 
 /* `at` is behind the 'u', `end` behind the string's last byte; returns how much was read. */
-static size_t unicode_escape(const char *at, const char *end, char *to, size_t *ret_len)
+static size_t unicode_escape(const char *at, const char *end, char *to, size_t *ret_len,
+                             bool *ret_lone)
 {
     unsigned code = hex4(at);
     size_t used = 4;
@@ -137,6 +138,7 @@ static size_t unicode_escape(const char *at, const char *end, char *to, size_t *
             used = 10;
         } else {
             code = 0xfffd;
+            *ret_lone = true;
         }
     }
     *ret_len = utf8_encode(code, to);
@@ -161,7 +163,7 @@ static char simple_escape(char c)
     }
 }
 
-int json_string(struct json_slice value, char **ret_text, size_t *ret_len)
+static int decode(struct json_slice value, char **ret_text, size_t *ret_len, bool *ret_lone)
 {
     /* No escape decodes to more bytes than it has, and the quotes make room for the NUL. */
     char *text = malloc(value.len);
@@ -174,7 +176,7 @@ int json_string(struct json_slice value, char **ret_text, size_t *ret_len)
             text[len++] = *at++;
         } else if (at[1] == 'u') {
             size_t encoded;
-            at += 2 + unicode_escape(at + 2, end, text + len, &encoded);
+            at += 2 + unicode_escape(at + 2, end, text + len, &encoded, ret_lone);
             len += encoded;
         } else {
             text[len++] = simple_escape(at[1]);
@@ -184,6 +186,77 @@ int json_string(struct json_slice value, char **ret_text, size_t *ret_len)
     text[len] = '\0';
     *ret_text = text;
     *ret_len = len;
+    return 0;
+}
+
+int json_string(struct json_slice value, char **ret_text, size_t *ret_len)
+{
+    bool lone = false;
+    return decode(value, ret_text, ret_len, &lone);
+}
+
+int json_string_exact(struct json_slice value, char **ret_text, size_t *ret_len)
+{
+    bool lone = false;
+    _cleanup_free_ char *text = NULL;
+    size_t len;
+    int r = decode(value, &text, &len, &lone);
+    if (r < 0 || lone)
+        return r < 0 ? r : -EILSEQ;
+    *ret_text = take_ptr(text);
+    *ret_len = len;
+    return 0;
+}
+
+/* ---- base64 ---- */
+
+static const char BASE64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static int base64_digit(char c)
+{
+    const char *at = c ? strchr(BASE64, c) : NULL;
+    return at ? (int)(at - BASE64) : -1;
+}
+
+/* Four digits to up to three bytes; how many, or -EINVAL. Bits behind the last byte must be 0. */
+static int base64_group(const char *in, bool last, unsigned char out[3])
+{
+    int pad = !last || in[3] != '=' ? 0 : in[2] != '=' ? 1 : 2;
+    unsigned bits = 0;
+    for (int i = 0; i < 4; i++) {
+        int digit = i >= 4 - pad ? 0 : base64_digit(in[i]);
+        if (digit < 0)
+            return -EINVAL;
+        bits = bits << 6 | (unsigned)digit;
+    }
+    out[0] = (unsigned char)(bits >> 16);
+    out[1] = (unsigned char)(bits >> 8);
+    out[2] = (unsigned char)bits;
+    bool rest = (pad > 0 && out[2] != 0) || (pad > 1 && out[1] != 0);
+    return rest ? -EINVAL : 3 - pad;
+}
+
+int json_base64(struct json_slice value, void **ret_data, size_t *ret_len)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t len;
+    int r = json_string(value, &text, &len); /* a writer may escape '/' */
+    if (r < 0)
+        return r;
+    if (len % 4 != 0)
+        return -EINVAL;
+    size_t used = 0; /* decoded in place: the output never catches up with the input */
+    for (size_t i = 0; i < len; i += 4) {
+        unsigned char out[3];
+        r = base64_group(text + i, i + 4 == len, out);
+        if (r < 0)
+            return r;
+        memcpy(text + used, out, (size_t)r);
+        used += (size_t)r;
+    }
+    text[used] = '\0';
+    *ret_data = take_ptr(text);
+    *ret_len = used;
     return 0;
 }
 
@@ -242,7 +315,6 @@ void json_put_key(struct buf *buf, const char *key)
 
 void json_put_base64(struct buf *buf, const void *data, size_t len)
 {
-    static const char DIGITS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const unsigned char *in = data;
     char *out = len > SIZE_MAX / 4 ? NULL : buf_reserve(buf, (len + 2) / 3 * 4 + 2);
     if (!out) {
@@ -256,10 +328,10 @@ void json_put_base64(struct buf *buf, const void *data, size_t len)
         size_t left = len - i;
         unsigned group = (unsigned)in[i] << 16 | (left > 1 ? (unsigned)in[i + 1] << 8 : 0) |
                          (left > 2 ? in[i + 2] : 0);
-        *out++ = DIGITS[group >> 18];
-        *out++ = DIGITS[group >> 12 & 63];
-        *out++ = left > 1 ? DIGITS[group >> 6 & 63] : '=';
-        *out++ = left > 2 ? DIGITS[group & 63] : '=';
+        *out++ = BASE64[group >> 18];
+        *out++ = BASE64[group >> 12 & 63];
+        *out++ = left > 1 ? BASE64[group >> 6 & 63] : '=';
+        *out++ = left > 2 ? BASE64[group & 63] : '=';
     }
     *out++ = '"';
     buf->len += (size_t)(out - start);

@@ -40,33 +40,42 @@ static uint64_t value_of(const char *text, size_t len)
     return value;
 }
 
-static int not_a_number(const char *field, const char *text, const char *example,
-                        struct hutch_error *err)
+struct range {
+    char min[RANGE_TEXT], max[RANGE_TEXT];
+};
+
+static int not_a_number(const char *field, const char *text, const char *kind,
+                        const struct range *range, struct hutch_error *err)
 {
-    return error_request(err, "%s: '%.*s' is not a number; write it like %s", field, SHOWN, text,
-                         example);
+    return error_request(err, "%s: '%.*s' is not %s; give %s to %s", field, SHOWN, text, kind,
+                         range->min, range->max);
 }
 
-static int out_of_range(const char *field, const char *text, const char *min, const char *max,
+static int out_of_range(const char *field, const char *text, const struct range *range,
                         struct hutch_error *err)
 {
-    return error_request(err, "%s: '%.*s' is out of range; give %s to %s", field, SHOWN, text, min,
-                         max);
+    return error_request(err, "%s: '%.*s' is out of range; give %s to %s", field, SHOWN, text,
+                         range->min, range->max);
+}
+
+static struct range count_range(uint64_t min, uint64_t max)
+{
+    struct range range;
+    (void)snprintf(range.min, sizeof(range.min), "%" PRIu64, min);
+    (void)snprintf(range.max, sizeof(range.max), "%" PRIu64, max);
+    return range;
 }
 
 int num_u64(const char *field, const char *text, uint64_t min, uint64_t max, uint64_t *ret_value,
             struct hutch_error *err)
 {
+    struct range range = count_range(min, max);
     size_t len = digits(text);
     if (len == 0 || text[len] != '\0')
-        return not_a_number(field, text, "64", err);
+        return not_a_number(field, text, "a whole number", &range, err);
     uint64_t value = value_of(text, len);
-    if (value < min || value > max) {
-        char low[RANGE_TEXT], high[RANGE_TEXT];
-        (void)snprintf(low, sizeof(low), "%" PRIu64, min);
-        (void)snprintf(high, sizeof(high), "%" PRIu64, max);
-        return out_of_range(field, text, low, high, err);
-    }
+    if (value < min || value > max)
+        return out_of_range(field, text, &range, err);
     *ret_value = value;
     return 0;
 }
@@ -105,26 +114,31 @@ static void bytes_text(uint64_t bytes, char ret_text[RANGE_TEXT])
     (void)snprintf(ret_text, RANGE_TEXT, "%" PRIu64, bytes);
 }
 
+static struct range bytes_range(uint64_t min, uint64_t max)
+{
+    struct range range;
+    bytes_text(min, range.min);
+    bytes_text(max, range.max);
+    return range;
+}
+
 int num_bytes(const char *field, const char *text, uint64_t min, uint64_t max, uint64_t *ret_bytes,
               struct hutch_error *err)
 {
+    struct range range = bytes_range(min, max);
     size_t len = digits(text);
     int shift = 0;
     if (len > 0 && text[len] != '\0' && text[len + 1] == '\0')
         shift = suffix_shift(text[len]);
     if (len == 0 || shift < 0 || (shift == 0 && text[len] != '\0'))
-        return not_a_number(field, text, "64M (K, M, G, T; a bare number is bytes)", err);
+        return not_a_number(field, text, "a size such as 64M (bytes, or K, M, G, T)", &range, err);
     uint64_t value = value_of(text, len);
     if (value > UINT64_MAX >> shift)
         value = UINT64_MAX;
     else
         value <<= shift;
-    if (value < min || value > max) {
-        char low[RANGE_TEXT], high[RANGE_TEXT];
-        bytes_text(min, low);
-        bytes_text(max, high);
-        return out_of_range(field, text, low, high, err);
-    }
+    if (value < min || value > max)
+        return out_of_range(field, text, &range, err);
     *ret_bytes = value;
     return 0;
 }
@@ -213,21 +227,26 @@ static void milli_text(uint64_t milli, char ret_text[RANGE_TEXT])
         ret_text[len - 1] = '\0';
 }
 
+static struct range milli_range(uint64_t min, uint64_t max)
+{
+    struct range range;
+    milli_text(min, range.min);
+    milli_text(max, range.max);
+    return range;
+}
+
 int num_milli(const char *field, const char *text, uint64_t min, uint64_t max, uint64_t *ret_milli,
               struct hutch_error *err)
 {
+    struct range range = milli_range(min, max);
     struct decimal decimal;
     if (!decimal_split(text, &decimal))
-        return not_a_number(field, text, "2.5", err);
+        return not_a_number(field, text, "a number", &range, err);
     bool rest;
     uint64_t value = decimal_milli(&decimal, &rest);
     /* The range is that of the text, not of what rounding makes of it. */
-    if (value < min || value > max || (rest && value == max)) {
-        char low[RANGE_TEXT], high[RANGE_TEXT];
-        milli_text(min, low);
-        milli_text(max, high);
-        return out_of_range(field, text, low, high, err);
-    }
+    if (value < min || value > max || (rest && value == max))
+        return out_of_range(field, text, &range, err);
     *ret_milli = value + rest;
     return 0;
 }

@@ -77,7 +77,7 @@ struct hutch_request {
     char *args_json; /* NULL: {} */
     size_t args_json_len;
     struct text_list allowed_imports;
-    bool unchecked;     /* "check": "none" */
+    bool unchecked; /* "check": "none" */
     char *agent_id;
     struct text_list dependencies;
 
@@ -102,18 +102,30 @@ struct hutch_request {
     char *policy;  /* a profile's name, or a file's path (has a '/' or ends in .json), or NULL */
     layer_mask require;       /* LAYER_DEFAULT_REQUIRED and what --require added */
     layer_mask allow_missing; /* from --allow-missing */
+    layer_mask require_named; /* what --require itself named */
     bool collect_files;       /* false: produced files are not read */
+    bool omit_file_data;      /* the result's JSON gives produced files without their data */
     char *host_ids;           /* "FIRST:COUNT", root mode's host ids, or NULL */
 };
 
 /* One row an option of the command; the command's help and its parser, hutch_request_set() and
  * the man page's check read this table. */
-enum option_verbs { OPTION_RUN = 1U << 0, OPTION_EXEC = 1U << 1 };
+enum option_verbs {
+    OPTION_RUN = 1U << HUTCH_VERB_RUN,
+    OPTION_EXEC = 1U << HUTCH_VERB_EXEC,
+};
+/* How a value may begin with a host path; the command makes a relative one absolute. */
+enum option_path {
+    OPTION_PATH_NONE,
+    OPTION_PATH_ALWAYS,  /* "SRC:DST": also without a slash */
+    OPTION_PATH_IF_PATH, /* a name, unless it has a slash (a policy: or ends in .json) */
+};
 struct request_option {
     const char *name;  /* "timeout" */
     const char *value; /* "S"; NULL: takes none */
-    const char *help;  /* a few words, with the default */
+    const char *help;  /* a few words, with the default; NULL: for the library alone */
     unsigned verbs;
+    enum option_path path;
     int (*set)(struct hutch_request *request, const char *field, const char *value,
                struct hutch_error *err);
 };
@@ -121,7 +133,9 @@ extern const struct request_option REQUEST_OPTIONS[];
 extern const size_t REQUEST_OPTIONS_LEN;
 const struct request_option *request_option_find(const char *name);
 
-/* exec: applies a command-line option so that it can only lower what the request asks. */
+/* Applies a command-line option to a request that came as a document: a limit can only be
+ * lowered, every other option is the operator's word and replaces the document's. Errors give
+ * the option with its dashes. */
 int request_set_lowering(struct hutch_request *request, const char *option, const char *value,
                          struct hutch_error *err);
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE 1
 #include "base/buf.h"
 
 #include <criterion/criterion.h>

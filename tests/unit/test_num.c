@@ -37,7 +37,7 @@ Test(num, u64_nothing_but_digits)
     static const char *const BAD[] = {"",    " 1",  "1 ", "+1", "-1",      "1.0",
                                       "1e1", "0x1", "1K", "x",  "\xd9\xa1"};
     for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++)
-        REFUSED(num_u64("n", BAD[i], 0, UINT64_MAX, &v, &err), "not a number");
+        REFUSED(num_u64("n", BAD[i], 0, UINT64_MAX, &v, &err), "is not a whole number; give 0 to");
 }
 
 Test(num, bytes_with_suffix)
@@ -73,7 +73,7 @@ Test(num, bytes_refuses_other_forms)
     static const char *const BAD[] = {"",    "M",  "1.5M", "1MB", "1 M",
                                       "-1M", "1P", "1b",   "M1",  "1e3"};
     for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++)
-        REFUSED(num_bytes("n", BAD[i], 0, UINT64_MAX, &v, &err), "not a number");
+        REFUSED(num_bytes("n", BAD[i], 0, UINT64_MAX, &v, &err), "is not a size such as 64M");
 }
 
 Test(num, milli_decimals)
@@ -132,5 +132,5 @@ Test(num, milli_refuses_other_forms)
                                       "1.e1", "e1",    "1 ",    " 1", "inf",  "nan", "0x1",
                                       "1,5",  "1.2.3", "1e1.5", "5s", "1e--1"};
     for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++)
-        REFUSED(num_milli("n", BAD[i], 0, UINT64_MAX, &v, &err), "not a number");
+        REFUSED(num_milli("n", BAD[i], 0, UINT64_MAX, &v, &err), "is not a number; give 0 to");
 }

@@ -1,0 +1,6 @@
+#include "hutch.h"
+
+const char *hutch_version(void)
+{
+    return HUTCH_VERSION;
+}
