@@ -68,6 +68,8 @@ void policy_program_free(struct policy_program *program);
  * allows no exec at all (seccomp_secret.h). */
 bool policy_exec_by_fd(const char *name_or_path);
 
+/* True if the kernel would load it. */
+bool policy_valid(const struct sock_filter *insns, size_t len);
 /* What the filter answers to one call: the kernel's interpreter in small. SECCOMP_RET_KILL_PROCESS
  * for a program that the kernel wouldn't have loaded. */
 uint32_t policy_eval(const struct sock_filter *insns, size_t len, const struct seccomp_data *data);
