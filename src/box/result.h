@@ -42,20 +42,20 @@ struct receipt_layer {
 
 struct receipt {
     struct receipt_layer layers[LAYER_COUNT];
-    char notes[4][160]; /* things a reader should know ("the caller's supplementary groups ...") */
+    char notes[8][160]; /* things a reader should know ("the caller's supplementary groups ...") */
     size_t notes_len;
 };
 
 /* Puts a layer on record; formats the cause. */
 void receipt_on(struct receipt *receipt, enum layer layer, const char *how);
-void receipt_missing(struct receipt *receipt, enum layer layer, const char *how,
-                     const char *format, ...) __attribute__((format(printf, 4, 5)));
+void receipt_missing(struct receipt *receipt, enum layer layer, const char *how, const char *format,
+                     ...) __attribute__((format(printf, 4, 5)));
 void receipt_note(struct receipt *receipt, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void receipt_put_json(struct buf *buf, const struct receipt *receipt);
 
 struct usage {
-    uint64_t wall_us;
+    uint64_t wall_us; /* from the program's start to its end */
     uint64_t cpu_us;
     uint64_t memory_peak_bytes;
     uint64_t memory_limit_bytes;
@@ -65,24 +65,26 @@ struct usage {
 };
 
 struct stream {
-    struct buf kept;    /* at most max_output_bytes */
-    uint64_t total;     /* what was written */
-    bool passed_on;     /* went to the caller's fd: not in the JSON's text */
+    struct buf kept; /* at most max_output_bytes */
+    uint64_t total;  /* what was written */
+    bool passed_on;  /* went to the caller's fd: not in the JSON's text */
 };
 
 struct hutch_result {
     enum hutch_verb verb;
     enum reason reason;
-    int exit_code; /* when reason is exit */
-    int signal;    /* when reason is signal (or syscall: SIGSYS) */
+    int exit_code;   /* when reason is exit */
+    int signal;      /* when reason is signal (or syscall: SIGSYS) */
     int exit_status; /* what the command exits with; set by result_finish() */
     struct stream out, err;
     struct collected files;
     struct usage usage;
     struct receipt receipt;
-    bool has_receipt; /* false: nothing was built (request, setup before the box) */
-    char *error;      /* what failed, in words, or NULL */
-    char *value;      /* exec: the value's JSON text, or NULL */
+    bool has_receipt;     /* false: nothing was built (request, setup before the box) */
+    uint64_t duration_us; /* of the whole call; 0: usage.wall_us */
+    struct limits limits; /* the request's: for the words of an error */
+    char *error;          /* what failed, in words, or NULL */
+    char *value;          /* exec: the value's JSON text, or NULL */
     size_t value_len;
     bool omit_file_data; /* JSON without the files' data */
     int exec_error;      /* errno of a program that couldn't be executed: 126 or 127 */
@@ -90,12 +92,19 @@ struct hutch_result {
     size_t json_len;
 };
 
-/* An empty result for a request; limits for usage are copied from it. */
+/* An empty result for a request; the limits are copied from it. NULL (a request that could not
+ * even be read): a result of verb run; the caller sets another. NULL if there is no memory. */
 struct hutch_result *result_new(const struct hutch_request *request);
 /* Sets reason and error text; formats. Replaces an earlier text. */
 void result_fail(struct hutch_result *result, enum reason reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Computes exit_status and writes the JSON; call once, last. */
+/* Fills `error` from the reason where nothing has set it: for every reason but an exit. */
+void result_describe(struct hutch_result *result);
+/* Drops a character that a stream's cut split, fills error and exit_status, writes the JSON;
+ * call once, last. */
 int result_finish(struct hutch_result *result, struct hutch_error *err);
+
+/* result_json.c: the one line of JSON, shaped by the verb. */
+void result_put_json(struct buf *buf, const struct hutch_result *result);
 
 #endif
