@@ -262,8 +262,14 @@ int json_base64(struct json_slice value, void **ret_data, size_t *ret_len)
 
 /* ---- writing ---- */
 
-static const char *escape_of(unsigned char c, char ret_text[8])
+/* DEL and U+0080..U+009F too: a terminal that shows the JSON obeys some of them. */
+static const char *escape_of(const char *text, char ret_text[8])
 {
+    unsigned char c = (unsigned char)text[0];
+    if (c == 0xc2 && (unsigned char)text[1] < 0xa0)
+        c = (unsigned char)text[1];
+    else if (c >= 0x80)
+        return NULL;
     static const char HEX[] = "0123456789abcdef";
     static const char SHORT[] = "\"\"\\\\\bb\ff\nn\rr\tt";
     for (size_t i = 0; i + 1 < sizeof(SHORT); i += 2) {
@@ -274,12 +280,17 @@ static const char *escape_of(unsigned char c, char ret_text[8])
             return ret_text;
         }
     }
-    if (c >= 0x20)
+    if (c >= 0x20 && c < 0x7f)
         return NULL;
     memcpy(ret_text, "\\u0000", 7);
     ret_text[4] = HEX[c >> 4];
     ret_text[5] = HEX[c & 15];
     return ret_text;
+}
+
+static bool is_plain(char c)
+{
+    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
 
 bool json_put_string(struct buf *buf, const char *text, size_t len)
@@ -288,9 +299,13 @@ bool json_put_string(struct buf *buf, const char *text, size_t len)
     size_t plain = 0, at = 0; /* plain: start of what is copied as it is */
     buf_puts(buf, "\"");
     while (at < len) {
+        if (is_plain(text[at])) {
+            at++;
+            continue;
+        }
         char escape[8];
         struct utf8_step step = utf8_next(text + at, len - at);
-        const char *instead = step.valid ? escape_of((unsigned char)text[at], escape) : REPLACEMENT;
+        const char *instead = step.valid ? escape_of(text + at, escape) : REPLACEMENT;
         if (instead) {
             buf_put(buf, text + plain, at - plain);
             buf_puts(buf, instead);

@@ -288,8 +288,9 @@ static void writes(const char *text, size_t len, const char *want, bool want_rep
 Test(json, writes_strings)
 {
     writes("", 0, "\"\"", false);
-    writes("a\"\\/\b\f\n\r\t\0\x1f\x7f", 12, "\"a\\\"\\\\/\\b\\f\\n\\r\\t\\u0000\\u001f\x7f\"",
+    writes("a\"\\/\b\f\n\r\t\0\x1f\x7f", 12, "\"a\\\"\\\\/\\b\\f\\n\\r\\t\\u0000\\u001f\\u007f\"",
            false);
+    writes("\xc2\x80\xc2\x9b\xc2\x9f\xc2\xa0", 8, "\"\\u0080\\u009b\\u009f\xc2\xa0\"", false);
     writes("\xc3\xa9\xf0\x9f\x90\x87", 6, "\"\xc3\xa9\xf0\x9f\x90\x87\"", false);
 }
 
