@@ -128,6 +128,7 @@ struct request_option {
     enum option_path path;
     int (*set)(struct hutch_request *request, const char *field, const char *value,
                struct hutch_error *err);
+    const char *help_exec; /* NULL: the same as help */
 };
 extern const struct request_option REQUEST_OPTIONS[];
 extern const size_t REQUEST_OPTIONS_LEN;
