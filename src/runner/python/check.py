@@ -49,11 +49,22 @@ NAME_FIELDS = {
 # The same for attributes' names.
 ATTRIBUTE_FIELDS = {"Attribute": "attr", "keyword": "arg", "MatchClass": "kwd_attrs"}
 
+# Fields without anything below them to look at.
+LEAF_FIELDS = frozenset("ctx op ops id attr names kwd_attrs conversion level kind".split())
+
 
 def _texts(value):
     if value is None:
         return ()
     return (value,) if isinstance(value, str) else value
+
+
+def _field_reader(field, see):
+    def read(node):
+        for text in _texts(getattr(node, field)):
+            see(node, text)
+
+    return read
 
 
 def _normal(text):
@@ -113,6 +124,7 @@ class Checker:
     def __init__(self, allowed_imports):
         self.allowed = frozenset(allowed_imports)
         self.issues = []
+        self.called = set()  # names that their call has reported already
 
     def add(self, node, reason, kind=None):
         column = getattr(node, "col_offset", 0)
@@ -157,9 +169,14 @@ class Checker:
                 self.attribute(node, part)
             self.name(node, alias.asname)
 
+    def see_Name(self, node):
+        if node.id in REFUSED_NAMES and id(node) not in self.called:
+            self.name(node, node.id)
+
     def see_Call(self, node):
         function = node.func
         if type(function).__name__ == "Name" and function.id in REFUSED_NAMES:
+            self.called.add(id(function))
             self.add(node, "call to forbidden name '%s'" % function.id)
 
     def see_Subscript(self, node):
@@ -179,43 +196,43 @@ class Checker:
                 if _is_special(name):
                     self.add(node, "access to forbidden attribute '%s'" % name)
 
-    def visit(self, node):
-        kind = type(node).__name__
-        see = getattr(self, "see_" + kind, None)
-        if see is not None:
-            see(node)
-        if kind in NAME_FIELDS:
-            for name in _texts(getattr(node, NAME_FIELDS[kind])):
-                self.name(node, name)
-        elif kind in ATTRIBUTE_FIELDS:
-            for name in _texts(getattr(node, ATTRIBUTE_FIELDS[kind])):
-                self.attribute(node, name)
+    def rule(self, kind):
+        """What is done with nodes of one kind: functions to call, and fields to go down."""
+        name = kind.__name__
+        steps = []
+        if hasattr(self, "see_" + name):
+            steps.append(getattr(self, "see_" + name))
+        for table, see in ((NAME_FIELDS, self.name), (ATTRIBUTE_FIELDS, self.attribute)):
+            if name in table:
+                steps.append(_field_reader(table[name], see))
+        fields = getattr(kind, "_fields", ())  # lists of nodes may hold None
+        return steps, [field for field in fields if field not in LEAF_FIELDS]
 
     def walk(self, tree):
-        waiting = [tree]
-        called = set()  # names that their call has reported already
+        waiting, rules = [tree], {}
         while waiting:
             node = waiting.pop()
-            kind = type(node).__name__
-            if kind == "Name":
-                if id(node) not in called:
-                    self.name(node, node.id)
-                continue
-            self.visit(node)
-            if kind == "Call":
-                called.add(id(node.func))
-            for field in node._fields:
+            kind = type(node)
+            rule = rules.get(kind)
+            if rule is None:
+                rule = rules[kind] = self.rule(kind)
+            steps, fields = rule
+            for see in steps:
+                see(node)
+            for field in fields:
                 value = getattr(node, field, None)
-                if isinstance(value, AST):
+                if isinstance(value, list):
+                    waiting.extend(value)
+                elif isinstance(value, AST):
                     waiting.append(value)
-                elif isinstance(value, list):
-                    waiting.extend([item for item in value if isinstance(item, AST)])
 
 
 def syntax_issue(error):
     """What a failed compile() says, as an issue. Source can also be too big or too deep."""
     line = getattr(error, "lineno", None) or 1
-    reason = getattr(error, "msg", None) or str(error) or type(error).__name__
+    reason = getattr(error, "msg", None) or str(error)
+    if isinstance(error, (MemoryError, RecursionError)):
+        reason = "source is nested too deeply, or too big"
     return (line, 0, "SyntaxError", "syntax error: %s" % reason)
 
 

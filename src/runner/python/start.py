@@ -5,6 +5,6 @@ try:
     code = marshal.loads(memoryview(code)[16:])
 except OSError:
     code = compile(_io.FileIO(path + "py").readall(), path + "py", "exec")
-names = {"__name__": "hutch"}
+names = {"__name__": "hutch", "__builtins__": __builtins__.__dict__.copy()}
 exec(code, names)
 names["main"](globals())

@@ -5,6 +5,7 @@ What is needed after the code has run is bound before it runs, so that code whic
 sys.stdout, os or builtins still gets its result out. Nothing of the code is waited for."""
 
 import builtins
+import gc
 import posix
 import sys
 from _io import FileIO, TextIOWrapper
@@ -14,8 +15,8 @@ from paths import add_site_packages
 from values import ValueRefused, decode, encode, quote
 
 MAX_VALUE = (16 << 20) - 64  # the document is at most 16 MiB
-MAX_ERROR = 64 << 10
-MAX_FINDING, MAX_FINDINGS = 1 << 10, 1000
+MAX_ERROR = 64 << 10  # characters; the document of a failure is at most 2 MiB
+MAX_FINDING, MAX_FINDINGS = 256, 200
 RECURSION = 2000  # the encoder's depth and ours, whatever limit the code has set
 
 CURATED = (
@@ -30,7 +31,7 @@ CURATED = (
 class Failed(Exception):
     """Ends the run with a result document of this kind."""
 
-    def __init__(self, kind, text, findings=None):
+    def __init__(self, kind, text, findings=()):
         self.kind, self.text, self.findings = kind, text, findings
 
 
@@ -61,24 +62,36 @@ def unbuffer(name, descriptor):
     raw = FileIO(descriptor, "w", closefd=False)
     raw.name = stream.name
     stream = TextIOWrapper(raw, stream.encoding, stream.errors, "\n", write_through=True)
+    stream.mode = "w"
     setattr(sys, name, stream)
     setattr(sys, "__%s__" % name, stream)
 
 
+def wrap(tree):
+    """The tree of a module that defines the body as the function `main`. The body keeps its line
+    numbers, which it would not if it were put into a function as text."""
+    module = compile("def main(args): pass", "<tool>", "exec", ONLY_AST, True)
+    body = tree.body
+    while body and getattr(body[0], "module", None) == "__future__":
+        module.body.insert(-1, body.pop(0))  # it may only stand before everything else
+    if body:
+        module.body[-1].body = body
+    return module
+
+
 def compile_body(code, strict, allowed):
-    """The body as the code of a module that defines it as the function `main`; its own line
-    numbers are kept, because it is put into the function's tree and not into its text."""
+    """The code of the module that defines the body as `main`; Failed with all that is wrong."""
     issues, program = [], None
+    gc.disable()  # a big tree is nothing but live objects: collecting takes most of the time
     try:
         code = code[1:] if code.startswith("\ufeff") else code
         tree = compile(code, "<tool>", "exec", ONLY_AST, True)
         if strict:
             issues = find_issues(tree, allowed)
-        module = compile("def main(args): pass", "<tool>", "exec", ONLY_AST, True)
-        module.body[0].body = tree.body or module.body[0].body
-        program = compile(module, "<tool>", "exec", 0, True)
+        program = compile(wrap(tree), "<tool>", "exec", 0, True)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         issues.append(syntax_issue(error))
+    gc.enable()
     if issues:
         findings = issue_texts(issues)
         raise Failed("invalid", "; ".join(findings), findings)
@@ -144,27 +157,26 @@ def run(request):
 
 
 def document(path):
-    """The result as text. Each failure has its kind."""
+    """The result as text."""
     limit = sys.setrecursionlimit
-    findings = None
     try:
         value = run(read_request(path))
+    except Failed as failed:
+        return failure(failed.kind, failed.text, failed.findings)
+    try:
         limit(RECURSION)
         text = encode(value)
-        if len(text) <= MAX_VALUE:
-            return '{"ok":true,"value":%s}\n' % text
-        kind = "value"
-        error = "return value is too large: %d bytes of JSON, at most %d" % (len(text), MAX_VALUE)
-    except Failed as failed:
-        kind, error, findings = failed.kind, failed.text, failed.findings
     except ValueRefused as reason:
-        kind, error = "value", "return value is not JSON-serializable: %s" % reason
+        return failure("value", "return value is not JSON-serializable: %s" % reason)
     except BaseException as reason:  # from hostile methods of the value
-        kind, error = "value", "return value is not JSON-serializable: " + describe(reason)
-    return failure(kind, error, findings)
+        return failure("value", "return value is not JSON-serializable: " + describe(reason))
+    if len(text) > MAX_VALUE:
+        reason = "return value is too large: %d bytes of JSON, at most %d" % (len(text), MAX_VALUE)
+        return failure("value", reason)
+    return '{"ok":true,"value":%s}\n' % text
 
 
-def failure(kind, error, findings):
+def failure(kind, error, findings=()):
     if len(error) > MAX_ERROR:
         error = error[:MAX_ERROR] + "... (cut)"
     text = '{"ok":false,"kind":"%s","error":%s' % (kind, quote(error))
@@ -174,11 +186,10 @@ def failure(kind, error, findings):
     return text + "}\n"
 
 
-def main(names, path="/run/hutch/request.json", descriptor=3):
-    """`names` is __main__'s namespace, which the code doesn't see."""
+def main(_, path="/run/hutch/request.json", descriptor="3"):
     # Bound now: the code may replace any of these where they are found.
     write, leave, getpid, flush = posix.write, posix._exit, posix.getpid, TextIOWrapper.flush
-    path, descriptor = (sys.argv[1:3] + [path, descriptor][len(sys.argv) - 1 :])[:2]
+    path, descriptor = (sys.argv[1:] or [path, descriptor])[:2]
     result, own = posix.dup(int(descriptor)), getpid()
     posix.close(int(descriptor))
     if hasattr(sys, "set_int_max_str_digits"):

@@ -41,10 +41,12 @@ def encode(value):
 
 
 def _children(value):
-    """The members of a container, as (keys or None, values); None for anything else. Lists and
-    tuples are read as the C encoder reads them, by their storage and not by their methods."""
+    """The members of a container, as (keys or None, values); None for anything else. All of them
+    are read as the C encoder reads them: by their storage, but dict's subclasses by items()."""
+    if type(value) is dict:
+        return list(value), list(value.values())
     if isinstance(value, dict):
-        items = value.items() if type(value) is dict else list(value.items())
+        items = list(value.items())
         return [key for key, _ in items], [item for _, item in items]
     if isinstance(value, list):
         return None, list(list.__iter__(value))
@@ -58,7 +60,7 @@ def _is_odd(value):
     object that is reached twice on a level is looked at once; members are tested by the set of
     their types, which runs at C speed over long lists of plain things."""
     level = [] if type(value) in SCALARS else [value]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(MAX_DEPTH):
         below = {}
         for container in level:
             members = _children(container)
