@@ -162,19 +162,20 @@ void result_describe(struct hutch_result *result)
 
 /* ---- the end ---- */
 
-/* Output was cut, so its last character may be incomplete. Which bytes followed isn't known:
- * one that continues any character stands in for them (behind e0 and f0 not every one does). */
-static void drop_split_character(struct stream *stream)
+/* Ends a stream with a NUL that doesn't count. When it was cut, its last character may be
+ * incomplete; which bytes followed isn't known, so one that continues any character stands in for
+ * them (behind e0 and f0 not every one does). */
+static void end_stream(struct stream *stream)
 {
     struct buf *kept = &stream->kept;
-    if (kept->len == 0 || stream->total <= kept->len)
+    if (!kept->data)
         return;
-    char *end = buf_reserve(kept, 0);
-    if (!end)
-        return;
-    unsigned char last = (unsigned char)end[-1];
-    *end = last == 0xe0 || last == 0xf0 ? (char)0xa0 : (char)0x80;
-    kept->len = utf8_cut(kept->data, kept->len + 1, kept->len);
+    char *end = kept->data + kept->len; /* a buf always has this one byte more */
+    if (kept->len > 0 && stream->total > kept->len) {
+        unsigned char last = (unsigned char)end[-1];
+        *end = last == 0xe0 || last == 0xf0 ? (char)0xa0 : (char)0x80;
+        kept->len = utf8_cut(kept->data, kept->len + 1, kept->len);
+    }
     kept->data[kept->len] = '\0';
 }
 
@@ -215,8 +216,8 @@ static int exec_status(const struct hutch_result *result)
 
 int result_finish(struct hutch_result *result, struct hutch_error *err)
 {
-    drop_split_character(&result->out);
-    drop_split_character(&result->err);
+    end_stream(&result->out);
+    end_stream(&result->err);
     result_describe(result);
     result->exit_status =
         result->verb == HUTCH_VERB_EXEC ? exec_status(result) : run_status(result);
