@@ -1,0 +1,489 @@
+/*
+ * In the virtual machine: the cgroup part alone, as each caller and from each place of the tree.
+ * HUTCH_VM_SETTING says which one this is, so that a place found by luck doesn't pass.
+ */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "kernel/cgroup.h"
+
+#define MIB (1024ULL * 1024)
+
+static const struct cgroup_limits small = {
+    .memory_bytes = 64 * MIB, .pids = 16, .cpus_milli = 500};
+
+static const struct {
+    const char *name;
+    enum cgroup_kind kind;
+} settings[] = {
+    {"root", CGROUP_SLICE},           {"user", CGROUP_DELEGATED},
+    {"session", CGROUP_SCOPE},        {"none", CGROUP_NONE_HERE},
+    {"service", CGROUP_DELEGATED},    {"service-root", CGROUP_DELEGATED},
+};
+
+static enum cgroup_kind expected(void)
+{
+    const char *name = getenv("HUTCH_VM_SETTING");
+    cr_assert_not_null(name, "HUTCH_VM_SETTING is not set");
+    for (size_t i = 0; i < ARRAY_LEN(settings); i++)
+        if (strcmp(settings[i].name, name) == 0)
+            return settings[i].kind;
+    cr_assert_fail("unknown setting %s", name);
+    abort();
+}
+
+/* ---- a process in the box ---- */
+
+typedef void program_fn(void);
+
+static pid_t clone_into(int dir_fd)
+{
+    struct clone_args args = {.exit_signal = SIGCHLD};
+    if (dir_fd >= 0) {
+        args.flags = CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)dir_fd;
+    }
+    return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+/* Starts `program` in the leaf; a deferred one waits at a pipe until it was adopted. */
+static pid_t start(struct cgroup *cgroup, program_fn *program)
+{
+    int go[2];
+    cr_assert_eq(pipe2(go, O_CLOEXEC), 0);
+    pid_t pid = clone_into(cgroup->dir_fd);
+    cr_assert_geq(pid, 0, "clone3: %s", strerror(errno));
+    if (pid == 0) {
+        char byte;
+        (void)close(go[1]);
+        if (read(go[0], &byte, 1) == 1)
+            program();
+        _exit(0);
+    }
+    struct hutch_error err = {0};
+    int r = cgroup->deferred ? cgroup_adopt(cgroup, pid, &err) : 0;
+    cr_assert_eq(r, 0, "adopt: %s", err.message);
+    cr_assert_eq(write(go[1], "g", 1), 1);
+    (void)close(go[0]);
+    (void)close(go[1]);
+    return pid;
+}
+
+static int wait_for(pid_t pid)
+{
+    int status;
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static struct cgroup create(const struct cgroup_limits *limits)
+{
+    struct cgroup cgroup = CGROUP;
+    struct hutch_error err = {0};
+    char cause[CGROUP_CAUSE_TEXT];
+    int r = cgroup_create(NULL, limits, CGROUP_ALL, &cgroup, cause, sizeof(cause), &err);
+    cr_assert_eq(r, 0, "create: %d, %s%s", r, cause, err.message);
+    cr_assert_eq(cgroup.controllers, CGROUP_ALL, "%s", cause);
+    cr_assert_str_empty(cause);
+    return cgroup;
+}
+
+static void destroy(struct cgroup *cgroup)
+{
+    struct hutch_error err = {0};
+    cr_assert_eq(cgroup_destroy(cgroup, 5000, &err), 0, "destroy: %s", err.message);
+}
+
+static void text_of(int dir_fd, const char *file, char text[static 128])
+{
+    int fd = openat(dir_fd, file, O_RDONLY | O_CLOEXEC);
+    cr_assert_geq(fd, 0, "%s: %s", file, strerror(errno));
+    ssize_t len = read(fd, text, 127);
+    cr_assert_gt(len, 0);
+    text[len - 1] = '\0';
+    (void)close(fd);
+}
+
+/* ---- what runs in it ---- */
+
+static void touch(size_t bytes)
+{
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (size_t i = 0; memory != MAP_FAILED && i < bytes; i += 4096)
+        memory[i] = 1;
+}
+
+static void eat_200m(void)
+{
+    touch(200 * MIB);
+}
+
+static void eat_40m(void)
+{
+    touch(40 * MIB);
+}
+
+static void sleep_on(void)
+{
+    for (;;)
+        pause();
+}
+
+static void child_eats(void)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        eat_200m();
+    sleep_on();
+}
+
+static void fork_50(void)
+{
+    for (int i = 0; i < 50; i++)
+        if (fork() == 0)
+            sleep_on();
+}
+
+static void fork_bomb(void)
+{
+    for (;;)
+        (void)fork();
+}
+
+static void spin(void)
+{
+    for (volatile unsigned long i = 0;; i++)
+        ;
+}
+
+static void nothing(void)
+{
+}
+
+/* ---- tests ---- */
+
+Test(cgroup, is_found_where_the_setting_has_it)
+{
+    struct cgroup_place place = CGROUP_PLACE;
+    struct hutch_error err = {0};
+    char cause[CGROUP_CAUSE_TEXT];
+    int r = cgroup_find(CGROUP_ALL, &place, cause, sizeof(cause), &err);
+    if (expected() == CGROUP_NONE_HERE) {
+        cr_assert_eq(r, 1);
+        cr_assert(strstr(cause, "enable-linger") && strstr(cause, "Delegate=yes"), "%s", cause);
+        return;
+    }
+    cr_assert_eq(r, 0, "%s%s", cause, err.message);
+    cr_assert_eq(place.kind, expected(), "%d at %s", place.kind, place.path);
+    cr_assert_eq(place.controllers, CGROUP_ALL, "%s", cause);
+    cgroup_place_close(&place);
+}
+
+#define NEED_CGROUP()                                                                              \
+    if (expected() == CGROUP_NONE_HERE)                                                            \
+    return
+
+Test(cgroup, has_its_limits_before_a_process)
+{
+    NEED_CGROUP();
+    struct cgroup cgroup = create(&small);
+    pid_t pid = start(&cgroup, sleep_on);
+    char text[128];
+    text_of(cgroup.dir_fd, "memory.max", text);
+    cr_expect_str_eq(text, "67108864");
+    text_of(cgroup.dir_fd, "memory.swap.max", text);
+    cr_expect_str_eq(text, "0");
+    if (faccessat(cgroup.dir_fd, "memory.zswap.max", F_OK, 0) == 0) {
+        text_of(cgroup.dir_fd, "memory.zswap.max", text);
+        cr_expect_str_eq(text, "0");
+    }
+    text_of(cgroup.dir_fd, "memory.oom.group", text);
+    cr_expect_str_eq(text, "1");
+    text_of(cgroup.dir_fd, "pids.max", text);
+    cr_expect_str_eq(text, "16");
+    text_of(cgroup.dir_fd, "cpu.max", text);
+    cr_expect_str_eq(text, "50000 100000");
+    cr_expect_eq(cgroup_populated(&cgroup), 1);
+    destroy(&cgroup);
+    cr_expect(WIFSIGNALED(wait_for(pid)));
+}
+
+Test(cgroup, ends_a_process_over_the_memory_limit)
+{
+    NEED_CGROUP();
+    struct cgroup cgroup = create(&small);
+    int status = wait_for(start(&cgroup, eat_200m));
+    cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    struct cgroup_usage usage;
+    cr_assert_eq(cgroup_usage(&cgroup, &usage, NULL), 0);
+    cr_expect_geq(usage.oom_kills, 1);
+    cr_expect_neq(usage.oom_kills, CGROUP_UNKNOWN);
+    cr_expect(usage.memory_peak_bytes > 60 * MIB && usage.memory_peak_bytes <= 64 * MIB,
+              "peak %llu", (unsigned long long)usage.memory_peak_bytes);
+    cr_expect_gt(usage.memory_max_events, 0);
+    destroy(&cgroup);
+}
+
+Test(cgroup, ends_the_whole_box_with_it_and_wakes_a_poll)
+{
+    NEED_CGROUP();
+    struct cgroup cgroup = create(&small);
+    pid_t pid = start(&cgroup, child_eats);
+    struct pollfd event = {.fd = cgroup.memory_events_fd, .events = POLLPRI};
+    cr_expect_eq(poll(&event, 1, 20000), 1);
+    int status = wait_for(pid);
+    cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    event.fd = cgroup.events_fd;
+    while (cgroup_populated(&cgroup) == 1)
+        cr_assert_eq(poll(&event, 1, 20000), 1);
+    destroy(&cgroup);
+}
+
+Test(cgroup, counts_no_oom_kill_for_an_ordinary_kill)
+{
+    NEED_CGROUP();
+    struct cgroup cgroup = create(&small);
+    pid_t pid = start(&cgroup, sleep_on);
+    (void)kill(pid, SIGKILL);
+    (void)wait_for(pid);
+    struct cgroup_usage usage;
+    cr_assert_eq(cgroup_usage(&cgroup, &usage, NULL), 0);
+    cr_expect_eq(usage.oom_kills, 0);
+    destroy(&cgroup);
+}
+
+Test(cgroup, bounds_processes_and_counts_the_refused)
+{
+    NEED_CGROUP();
+    struct cgroup cgroup = create(&small);
+    (void)wait_for(start(&cgroup, fork_50));
+    struct cgroup_usage usage;
+    cr_assert_eq(cgroup_usage(&cgroup, &usage, NULL), 0);
+    cr_expect(usage.pids_denied >= 1 && usage.pids_denied < 100, "denied %llu",
+              (unsigned long long)usage.pids_denied);
+    if (usage.pids_peak != CGROUP_UNKNOWN)
+        cr_expect_eq(usage.pids_peak, 16);
+    destroy(&cgroup);
+}
+
+Test(cgroup, ends_a_fork_bomb_at_once)
+{
+    NEED_CGROUP();
+    struct cgroup_limits limits = small;
+    limits.pids = 200;
+    struct cgroup cgroup = create(&limits);
+    pid_t pid = start(&cgroup, fork_bomb);
+    struct cgroup_usage usage = {0};
+    while (usage.pids_denied < 100)
+        cr_assert_eq(cgroup_usage(&cgroup, &usage, NULL), 0);
+    destroy(&cgroup);
+    (void)wait_for(pid);
+}
+
+Test(cgroup, keeps_a_fraction_of_a_cpu)
+{
+    NEED_CGROUP();
+    struct cgroup cgroup = create(&small);
+    struct timespec from, to;
+    (void)clock_gettime(CLOCK_MONOTONIC, &from);
+    pid_t pid = start(&cgroup, spin);
+    while (cgroup_cpu_usec(&cgroup) < 1000000)
+        (void)poll(NULL, 0, 10);
+    (void)clock_gettime(CLOCK_MONOTONIC, &to);
+    double wall = (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9;
+    /* One second of CPU at half a CPU takes two; the last period may be used up to the full. */
+    cr_expect_geq(wall, 1.8);
+    destroy(&cgroup);
+    (void)wait_for(pid);
+}
+
+Test(cgroup, shares_no_limit_between_boxes)
+{
+    NEED_CGROUP();
+    struct cgroup cgroup[3];
+    pid_t pid[3];
+    for (int i = 0; i < 3; i++)
+        cgroup[i] = create(&small);
+    for (int i = 0; i < 3; i++)
+        pid[i] = start(&cgroup[i], eat_40m);
+    for (int i = 0; i < 3; i++) {
+        cr_expect_eq(wait_for(pid[i]), 0);
+        destroy(&cgroup[i]);
+    }
+}
+
+Test(cgroup, says_when_it_is_not_empty_yet)
+{
+    NEED_CGROUP();
+    struct cgroup cgroup = create(&small);
+    pid_t pid = start(&cgroup, sleep_on);
+    /* Not reaped, but dead: the second try ends it at the latest. */
+    int r = cgroup_destroy(&cgroup, 0, NULL);
+    cr_assert(r == 0 || r == -EAGAIN);
+    if (r == -EAGAIN)
+        destroy(&cgroup);
+    (void)wait_for(pid);
+    cr_expect_eq(cgroup_destroy(&cgroup, 0, NULL), 0);
+}
+
+Test(cgroup, removes_nested_children)
+{
+    NEED_CGROUP();
+    struct cgroup cgroup = create(&small);
+    pid_t pid = start(&cgroup, nothing);
+    cr_assert_eq(mkdirat(cgroup.dir_fd, "a", 0755), 0);
+    cr_assert_eq(mkdirat(cgroup.dir_fd, "a/b", 0755), 0);
+    cr_assert_eq(mkdirat(cgroup.dir_fd, "a/c", 0755), 0);
+    (void)wait_for(pid);
+    destroy(&cgroup);
+}
+
+/* A process that makes a box with a sleeper in it, says where, and then waits to be killed. */
+static pid_t crashing_owner(char path[static CGROUP_PATH_TEXT])
+{
+    int out[2];
+    cr_assert_eq(pipe2(out, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    cr_assert_geq(pid, 0);
+    if (pid == 0) {
+        struct cgroup cgroup = create(&small);
+        (void)start(&cgroup, sleep_on);
+        (void)!write(out[1], cgroup.path, sizeof(cgroup.path));
+        sleep_on();
+    }
+    (void)close(out[1]);
+    cr_assert_eq(read(out[0], path, CGROUP_PATH_TEXT), CGROUP_PATH_TEXT);
+    (void)close(out[0]);
+    return pid;
+}
+
+static bool is_there(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+Test(cgroup, sweeps_what_a_dead_owner_left_and_nothing_else)
+{
+    NEED_CGROUP();
+    if (expected() == CGROUP_SCOPE)
+        return; /* systemd ends a scope; nothing of ours outlives it */
+    char dead[CGROUP_PATH_TEXT], alive[CGROUP_PATH_TEXT];
+    pid_t dead_pid = crashing_owner(dead), alive_pid = crashing_owner(alive);
+    (void)kill(dead_pid, SIGKILL);
+    (void)wait_for(dead_pid);
+    cr_expect(is_there(dead));
+    struct cgroup cgroup = create(&small);
+    cr_expect_not(is_there(dead));
+    cr_expect(is_there(alive));
+    (void)kill(alive_pid, SIGKILL);
+    (void)wait_for(alive_pid);
+    struct cgroup other = create(&small);
+    cr_expect_not(is_there(alive));
+    destroy(&cgroup);
+    destroy(&other);
+}
+
+static void own_path(char text[static 512])
+{
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    cr_assert_not_null(file);
+    cr_assert_not_null(fgets(text, 512, file));
+    (void)fclose(file);
+}
+
+Test(cgroup, leaves_no_directory_and_puts_processes_back)
+{
+    NEED_CGROUP();
+    char before[512], after[512], path[CGROUP_PATH_TEXT];
+    own_path(before);
+    struct cgroup cgroup = create(&small);
+    pid_t pid = start(&cgroup, nothing);
+    (void)wait_for(pid);
+    (void)snprintf(path, sizeof(path), "%s", cgroup.path);
+    cr_expect(is_there(path));
+    destroy(&cgroup);
+    own_path(after);
+    cr_expect_str_eq(before, after);
+    cr_expect_not(is_there(path));
+    char *slash = strrchr(path, '/');
+    *slash = '\0';
+    if (expected() == CGROUP_SLICE)
+        cr_expect_not(is_there(path));
+    (void)snprintf(slash, 16, "/hutch-host");
+    cr_expect_not(is_there(path));
+}
+
+static void many_runs(void)
+{
+    for (int i = 0; i < 10; i++) {
+        struct cgroup cgroup = create(&small);
+        cr_assert_eq(wait_for(start(&cgroup, nothing)), 0);
+        destroy(&cgroup);
+    }
+}
+
+Test(cgroup, lets_many_processes_do_it_at_once)
+{
+    NEED_CGROUP();
+    pid_t pid[8];
+    for (size_t i = 0; i < ARRAY_LEN(pid); i++) {
+        pid[i] = fork();
+        if (pid[i] == 0) {
+            many_runs();
+            _exit(0);
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(pid); i++)
+        cr_expect_eq(wait_for(pid[i]), 0);
+}
+
+static double now(void)
+{
+    struct timespec time;
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec / 1e3;
+}
+
+/* Not a verdict: the numbers for docs/limits.md. */
+Test(cgroup, tells_what_it_costs)
+{
+    NEED_CGROUP();
+    enum { RUNS = 20 };
+    double find = 0, made = 0, started = 0, destroyed = 0;
+    for (int i = 0; i < RUNS; i++) {
+        double t0 = now();
+        struct cgroup_place place = CGROUP_PLACE;
+        char cause[CGROUP_CAUSE_TEXT];
+        cr_assert_eq(cgroup_find(CGROUP_ALL, &place, cause, sizeof(cause), NULL), 0);
+        double t1 = now();
+        struct cgroup cgroup = CGROUP;
+        cr_assert_eq(
+            cgroup_create(&place, &small, CGROUP_ALL, &cgroup, cause, sizeof(cause), NULL), 0);
+        double t2 = now();
+        pid_t pid = start(&cgroup, nothing);
+        double t3 = now();
+        (void)wait_for(pid);
+        double t4 = now();
+        destroy(&cgroup);
+        double t5 = now();
+        cgroup_place_close(&place);
+        find += t1 - t0;
+        made += t2 - t1;
+        started += t3 - t2;
+        destroyed += t5 - t4;
+    }
+    printf("cost us: find %.0f create %.0f start %.0f destroy %.0f\n", find / RUNS, made / RUNS,
+           started / RUNS, destroyed / RUNS);
+}
