@@ -20,8 +20,7 @@ const struct policy_shipped *policy_shipped_find(const char *name)
 bool policy_is_path(const char *name_or_path)
 {
     size_t len = strlen(name_or_path);
-    return strchr(name_or_path, '/') ||
-           (len > 5 && strcmp(name_or_path + len - 5, ".json") == 0);
+    return strchr(name_or_path, '/') || (len > 5 && strcmp(name_or_path + len - 5, ".json") == 0);
 }
 
 static struct policy_program shipped_program(const struct policy_shipped *shipped,
@@ -39,8 +38,10 @@ int policy_load(const char *name_or_path, bool watchdog, struct policy_program *
         return policy_load_file(name_or_path, variant, ret, err);
     const struct policy_shipped *shipped = policy_shipped_find(name_or_path);
     if (!shipped || shipped->internal)
-        return error_request(err, "policy: there is no profile \"%.64s\"; hutch policy list names "
-                             "them, a file is named by its path or ends in .json", name_or_path);
+        return error_request(err,
+                             "policy: there is no profile \"%.64s\"; hutch policy list names "
+                             "them, a file is named by its path or ends in .json",
+                             name_or_path);
     *ret = shipped_program(shipped, variant);
     return 0;
 }

@@ -59,7 +59,7 @@ const struct policy_shipped *policy_shipped_find(const char *name);
  * stands on policy/floor.json. The caller frees *ret. Errors: HUTCH_STAGE_REQUEST for an unknown
  * name and for a file that can't be read or isn't a profile; HUTCH_STAGE_POLICY otherwise. */
 int policy_load(const char *name_or_path, bool watchdog, struct policy_program *ret,
-                 struct hutch_error *err);
+                struct hutch_error *err);
 /* init's own filter; needs no free. */
 struct policy_program policy_init_program(void);
 void policy_program_free(struct policy_program *program);
@@ -82,7 +82,7 @@ const char *policy_abi_name(enum policy_abi abi);
 /* True if some arguments make the filter answer ALLOW (or LOG, which lets the call through). Every
  * branch on an argument counts as possible, so the answer never errs towards "no". */
 bool policy_reachable(const struct sock_filter *insns, size_t len, enum policy_abi abi,
-                       unsigned number);
+                      unsigned number);
 /* How many of the numbers 0..1023 are reachable, in all ABIs; each ABI's in ret_by_abi. */
 unsigned policy_count(const struct policy_program *program, unsigned ret_by_abi[POLICY_ABIS]);
 

@@ -23,9 +23,11 @@
 /* The mark of group g: an action that no profile can name (errnoRet ends at 4095). */
 #define MARK(group) SCMP_ACT_TRACE(0xf000U + (group))
 
-/* Memory that belongs to no process, so that adding up the processes misses it. */
-static const char *const HIDDEN_MEMORY[] = {"memfd_create", "memfd_secret", "shmget",
-                                            "shmat",        "shmctl",       "shmdt"};
+/* What makes memory that belongs to no process, so that adding up the processes misses it. */
+static const char *const HIDDEN_MEMORY[] = {
+    "memfd_create", "memfd_secret", "shmget",  "shmat",          "shmctl", "shmdt",
+    "semget",       "msgget",       "mq_open", "io_uring_setup", "bpf",
+};
 
 struct compiler {
     const char *name;
@@ -62,14 +64,15 @@ static int find_group(struct compiler *c, int refused_errno, struct hutch_error 
         if (c->groups[g] == refused_errno)
             return (int)g;
     if (c->groups_len == GROUPS_MAX)
-        return error_request(err, "seccomp profile %s: more than %u different errnoRet of rules "
-                             "with args", c->name, GROUPS_MAX);
+        return error_request(err,
+                             "seccomp profile %s: more than %u different errnoRet of rules "
+                             "with args",
+                             c->name, GROUPS_MAX);
     c->groups[c->groups_len] = refused_errno;
     return (int)c->groups_len++;
 }
 
-static int group_rule(struct compiler *c, const struct profile_rule *rule,
-                      struct hutch_error *err)
+static int group_rule(struct compiler *c, const struct profile_rule *rule, struct hutch_error *err)
 {
     int group = rule->refused_errno ? find_group(c, rule->refused_errno, err) : 0;
     if (group < 0)
@@ -233,8 +236,8 @@ static int fill(const struct compiler *c, scmp_filter_ctx ctx, uint32_t default_
 static int make_filter(const struct compiler *c, unsigned group, struct profile_code *ret,
                        struct hutch_error *err)
 {
-    uint32_t default_action = group ? SCMP_ACT_ERRNO((uint32_t)c->groups[group - 1])
-                                    : c->profile->default_action;
+    uint32_t default_action =
+        group ? SCMP_ACT_ERRNO((uint32_t)c->groups[group - 1]) : c->profile->default_action;
     scmp_filter_ctx ctx = c->lib->init(default_action);
     if (!ctx)
         return error_oom(err, STAGE);
@@ -260,7 +263,8 @@ int profile_chain(struct profile_code *code, uint32_t action, const struct sock_
     memcpy(insns + len, next, next_len * sizeof(*insns));
     for (size_t i = 0; i < len; i++)
         if (insns[i].code == (BPF_RET | BPF_K) && insns[i].k == action)
-            insns[i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JA, (uint32_t)(len - i - 1), 0, 0);
+            insns[i] =
+                (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JA, (uint32_t)(len - i - 1), 0, 0);
     return 0;
 }
 

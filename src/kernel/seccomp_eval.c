@@ -60,41 +60,45 @@ static bool jump_taken(uint16_t code, uint32_t a, uint32_t operand)
     }
 }
 
-static bool known_alu(uint16_t code)
+static bool shift_or_divide_ok(const struct sock_filter *in)
 {
-    unsigned op = BPF_OP(code);
-    return op <= BPF_NEG || op == BPF_XOR;
+    unsigned op = BPF_OP(in->code);
+    if (BPF_SRC(in->code) == BPF_X)
+        return true;
+    return op == BPF_DIV ? in->k != 0 : (op != BPF_LSH && op != BPF_RSH) || in->k < 32;
 }
 
-static bool memory_ok(uint32_t k)
-{
-    return k < BPF_MEMWORDS;
-}
-
-/* The kernel's check of one instruction; `left` instructions follow it. */
+/* The kernel's check of one instruction (seccomp_check_filter(), bpf_check_classic()); `left`
+ * instructions follow it. */
 static bool insn_ok(const struct sock_filter *in, size_t left)
 {
-    switch (BPF_CLASS(in->code)) {
-    case BPF_LD:
-        if (in->code == (BPF_LD | BPF_W | BPF_ABS))
-            return in->k % 4 == 0 && in->k < sizeof(struct seccomp_data);
-        /* fall through */
-    case BPF_LDX:
-        return BPF_MODE(in->code) == BPF_MEM ? memory_ok(in->k)
-                                             : BPF_MODE(in->code) == BPF_IMM ||
-                                                   BPF_MODE(in->code) == BPF_LEN;
+    switch (in->code) {
+    case BPF_LD | BPF_W | BPF_ABS:
+        return in->k % 4 == 0 && in->k < sizeof(struct seccomp_data);
+    case BPF_LD | BPF_MEM:
+    case BPF_LDX | BPF_MEM:
     case BPF_ST:
     case BPF_STX:
-        return memory_ok(in->k);
-    case BPF_ALU:
-        return known_alu(in->code);
-    case BPF_JMP:
-        if (BPF_OP(in->code) == BPF_JA)
-            return in->k < left;
-        return BPF_OP(in->code) <= BPF_JSET && in->jt < left && in->jf < left;
-    default: /* BPF_RET, BPF_MISC */
+        return in->k < BPF_MEMWORDS;
+    case BPF_JMP | BPF_JA:
+        return in->k < left;
+    case BPF_LD | BPF_W | BPF_LEN:
+    case BPF_LDX | BPF_W | BPF_LEN:
+    case BPF_LD | BPF_IMM:
+    case BPF_LDX | BPF_IMM:
+    case BPF_RET | BPF_K:
+    case BPF_RET | BPF_A:
+    case BPF_MISC | BPF_TAX:
+    case BPF_MISC | BPF_TXA:
+    case BPF_ALU | BPF_NEG:
         return true;
     }
+    unsigned op = BPF_OP(in->code);
+    if (in->code <= 0xff && BPF_CLASS(in->code) == BPF_JMP)
+        return op >= BPF_JEQ && op <= BPF_JSET && in->jt < left && in->jf < left;
+    if (in->code <= 0xff && BPF_CLASS(in->code) == BPF_ALU)
+        return (op <= BPF_RSH || op == BPF_XOR) && shift_or_divide_ok(in);
+    return false;
 }
 
 bool policy_valid(const struct sock_filter *insns, size_t len)

@@ -71,8 +71,8 @@ static int put_on_floor(struct profile_code *user, enum policy_variant variant,
         r = profile_chain(&code, SECCOMP_RET_ALLOW, user->insns, user->len, err);
     if (r < 0)
         return r;
-    *ret = (struct policy_program){.insns = code.insns, .owned = code.insns,
-                                   .len = (unsigned short)code.len};
+    *ret = (struct policy_program){
+        .insns = code.insns, .owned = code.insns, .len = (unsigned short)code.len};
     code = (struct profile_code){0};
     return 0;
 }

@@ -11,7 +11,8 @@ bool policy_is_path(const char *name_or_path);
 /* policy_load() for a path. */
 int policy_load_file(const char *path, enum policy_variant variant, struct policy_program *ret,
                      struct hutch_error *err);
-/* The same for a text; `notes` (may be NULL) gets a line for everything in it that has no effect. */
+/* The same for a text; `notes` (may be NULL) gets a line for everything in it that has no effect.
+ */
 int policy_load_text(const char *name, const char *json, size_t json_len,
                      enum policy_variant variant, struct policy_program *ret, struct buf *notes,
                      struct hutch_error *err);

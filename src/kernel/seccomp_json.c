@@ -76,8 +76,8 @@ static int bad(const struct parser *p, struct hutch_error *err, const char *what
 static int bad_member(const struct parser *p, struct hutch_error *err, const char *where,
                       const char *member)
 {
-    return error_request(err, "seccomp profile %s: unknown member \"%.64s\" in %s", p->name,
-                         member, where);
+    return error_request(err, "seccomp profile %s: unknown member \"%.64s\" in %s", p->name, member,
+                         where);
 }
 
 static int read_text(const struct parser *p, const char *member, struct json_slice value,
@@ -103,8 +103,7 @@ static int read_short(const struct parser *p, const char *member, struct json_sl
     if (r < 0)
         return r;
     if (strlen(text) >= ret_size)
-        return error_request(err, "seccomp profile %s: \"%s\" is \"%.64s\"", p->name, member,
-                             text);
+        return error_request(err, "seccomp profile %s: \"%s\" is \"%.64s\"", p->name, member, text);
     memcpy(ret, text, strlen(text) + 1);
     return 0;
 }
@@ -188,9 +187,12 @@ static int read_op(struct arg_parser *a, struct json_slice value, struct hutch_e
         const char *name;
         enum scmp_compare op;
     } OPS[] = {
-        {"SCMP_CMP_NE", SCMP_CMP_NE}, {"SCMP_CMP_LT", SCMP_CMP_LT},
-        {"SCMP_CMP_LE", SCMP_CMP_LE}, {"SCMP_CMP_EQ", SCMP_CMP_EQ},
-        {"SCMP_CMP_GE", SCMP_CMP_GE}, {"SCMP_CMP_GT", SCMP_CMP_GT},
+        {"SCMP_CMP_NE", SCMP_CMP_NE},
+        {"SCMP_CMP_LT", SCMP_CMP_LT},
+        {"SCMP_CMP_LE", SCMP_CMP_LE},
+        {"SCMP_CMP_EQ", SCMP_CMP_EQ},
+        {"SCMP_CMP_GE", SCMP_CMP_GE},
+        {"SCMP_CMP_GT", SCMP_CMP_GT},
         {"SCMP_CMP_MASKED_EQ", SCMP_CMP_MASKED_EQ},
     };
     char text[32];
@@ -249,8 +251,7 @@ struct text_search {
     bool any, found;
 };
 
-static int search_element(void *ctx, size_t index, struct json_slice value,
-                          struct hutch_error *err)
+static int search_element(void *ctx, size_t index, struct json_slice value, struct hutch_error *err)
 {
     struct text_search *search = ctx;
     _cleanup_free_ char *text = NULL;
@@ -365,8 +366,7 @@ static int read_list(struct rule_parser *r, const char *key, struct json_slice v
     return json_array_each(value, STAGE, element, r, err);
 }
 
-static int rule_member(void *ctx, const char *key, struct json_slice value,
-                       struct hutch_error *err)
+static int rule_member(void *ctx, const char *key, struct json_slice value, struct hutch_error *err)
 {
     struct rule_parser *r = ctx;
     if (strcmp(key, "name") == 0)
@@ -404,8 +404,8 @@ static int finish_rule(struct rule_parser *r, struct hutch_error *err)
         return bad(r->parser, err, "a rule has no \"action\"");
     if (rule->names_len == 0)
         return bad(r->parser, err, "a rule has no \"names\"");
-    int rc = action_of(r->parser, r->action, r->has_errno ? r->errno_ret : EPERM, &rule->action,
-                       err);
+    int rc =
+        action_of(r->parser, r->action, r->has_errno ? r->errno_ret : EPERM, &rule->action, err);
     if (rc == 0 && rule->action == SCMP_ACT_ALLOW && rule->args_len > 0)
         rule->refused_errno = (int)r->errno_ret;
     return rc;

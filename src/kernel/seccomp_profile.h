@@ -20,8 +20,8 @@
 struct profile_rule {
     char **names;
     size_t names_len;
-    uint32_t action;      /* SCMP_ACT_*, with its errno */
-    int refused_errno;    /* ALLOW with args: what other arguments get; 0: the default action */
+    uint32_t action;   /* SCMP_ACT_*, with its errno */
+    int refused_errno; /* ALLOW with args: what other arguments get; 0: the default action */
     struct scmp_arg_cmp args[PROFILE_ARGS_MAX];
     unsigned args_len;
     bool skipped; /* includes or excludes say that it isn't for here */

@@ -105,10 +105,11 @@ static int compile(const char *name, const struct buf *json, struct buf *row,
         put_string(profile.comment ? profile.comment : "",
                    profile.comment ? strlen(profile.comment) : 0);
     puts(";");
-    buf_printf(row, "    {\"%s\", %s_COMMENT, %s_JSON, sizeof(%s_JSON) - 1, %s,\n"
-               "     {{%s_CGROUP, ARRAY_LEN(%s_CGROUP)}, {%s_WATCHDOG, ARRAY_LEN(%s_WATCHDOG)}}},\n",
-               name, name, name, name, is_internal(name) ? "true" : "false", name, name, name,
-               name);
+    buf_printf(
+        row,
+        "    {\"%s\", %s_COMMENT, %s_JSON, sizeof(%s_JSON) - 1, %s,\n"
+        "     {{%s_CGROUP, ARRAY_LEN(%s_CGROUP)}, {%s_WATCHDOG, ARRAY_LEN(%s_WATCHDOG)}}},\n",
+        name, name, name, name, is_internal(name) ? "true" : "false", name, name, name, name);
     return r;
 }
 
