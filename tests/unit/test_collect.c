@@ -35,7 +35,7 @@ static void shell(const char *script)
 
 static void set_up(void)
 {
-    strcpy(work, "/tmp/test_collect_XXXXXX");
+    snprintf(work, sizeof(work), "/tmp/test_collect_XXXXXX");
     cr_assert_not_null(mkdtemp(work));
     work_fd = open(work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     cr_assert_geq(work_fd, 0);
