@@ -143,15 +143,22 @@ static const char *why_not_regular(mode_t mode)
     }
 }
 
+/* fchmod() refuses O_PATH fds, so it goes by name. Not being allowed to (the owner isn't the
+ * caller) shows in the open that follows, if it matters. */
+static void make_readable(int dir_fd, const char *name, mode_t mode, mode_t need)
+{
+    if ((mode & need) == need)
+        return;
+    if (fchmodat(dir_fd, name, (mode & 07777) | need, 0) < 0)
+        return;
+}
+
 /* Opens a file or directory that `stat` describes, made readable first: a plain user owns what
- * his boxes leave, but isn't let past mode 000. fchmod() refuses O_PATH fds, so it goes by name;
- * when it fails (an owner who isn't the caller), the open below says whether that matters. */
+ * his boxes leave, but isn't let past mode 000. */
 static int open_readable(int dir_fd, const char *name, const struct stat *stat)
 {
     bool is_dir = S_ISDIR(stat->st_mode);
-    mode_t need = is_dir ? S_IRUSR | S_IXUSR : S_IRUSR;
-    if ((stat->st_mode & need) != need)
-        (void)fchmodat(dir_fd, name, (stat->st_mode & 07777) | need, 0);
+    make_readable(dir_fd, name, stat->st_mode, is_dir ? S_IRUSR | S_IXUSR : S_IRUSR);
     int fd = open_beneath(dir_fd, name, O_RDONLY | O_NONBLOCK | (is_dir ? O_DIRECTORY : 0));
     struct stat opened;
     if (fd >= 0 && (fstat(fd, &opened) < 0 || opened.st_ino != stat->st_ino ||
