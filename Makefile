@@ -9,7 +9,7 @@ PREFIX   ?= /usr/local
 VERSION  := $(shell sed -n 's/^\#define HUTCH_VERSION "\(.*\)"/\1/p' src/include/hutch.h)
 SOVERSION := 0
 
-CC       ?= gcc
+CC       := gcc
 WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
             -Wformat=2 -Wimplicit-fallthrough -Wundef -Wpointer-arith -Wcast-qual \
             -Wno-missing-field-initializers
@@ -17,6 +17,10 @@ HARDEN   := -fstack-protector-strong -fstack-clash-protection -fcf-protection \
             -D_FORTIFY_SOURCE=2
 OPT      ?= -O2 -g
 SAN      ?=
+# V=1 shows whole command lines.
+V        ?=
+Q        := $(if $(V),,@)
+say       = $(if $(V),,@echo "  $(1) $(2)")
 ifneq ($(SAN),)
 HARDEN   := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 endif
@@ -41,9 +45,9 @@ LAYERS   := base request plan kernel kernel/step box
 LIB_SRC  := $(foreach l,$(LAYERS),$(wildcard src/$(l)/*.c))
 CLI_SRC  := $(wildcard src/cli/*.c)
 INIT_SRC := $(wildcard src/box/init/*.c) $(wildcard src/kernel/step/*.c)
-GEN_SRC  := $(B)/gen/policies.c $(B)/gen/runner_files.c
+GEN_SRC  := $(B)/gen/policies.c $(B)/gen/runner_files.c $(B)/gen/skeleton.c
 
-LIB_OBJ  := $(LIB_SRC:%.c=$(B)/obj/%.o) $(B)/obj/gen/policies.o $(B)/obj/gen/runner_files.o \
+LIB_OBJ  := $(LIB_SRC:%.c=$(B)/obj/%.o) $(B)/obj/gen/policies.o $(B)/obj/gen/runner_files.o $(B)/obj/gen/skeleton.o \
             $(B)/obj/init_blob.o
 CLI_OBJ  := $(CLI_SRC:%.c=$(B)/obj/%.o)
 INIT_OBJ := $(INIT_SRC:%.c=$(B)/initobj/%.o)
@@ -52,7 +56,7 @@ INIT_OBJ := $(INIT_SRC:%.c=$(B)/initobj/%.o)
 # make a set-up system call fail, so that tests can show that each one matters.
 T        := $(B)/testing
 T_OBJ    := $(LIB_SRC:%.c=$(T)/obj/%.o) $(CLI_SRC:%.c=$(T)/obj/%.o) \
-            $(B)/obj/gen/policies.o $(B)/obj/gen/runner_files.o $(T)/obj/init_blob.o
+            $(B)/obj/gen/policies.o $(B)/obj/gen/runner_files.o $(B)/obj/gen/skeleton.o $(T)/obj/init_blob.o
 T_INIT_OBJ := $(INIT_SRC:%.c=$(T)/initobj/%.o)
 
 TEST_SUPPORT := $(wildcard tests/support/*.c)
@@ -68,86 +72,111 @@ all: $(B)/hutch $(B)/libhutch.so
 
 # ---- the library and the command -------------------------------------------------------------
 $(B)/hutch: $(LIB_OBJ) $(CLI_OBJ)
-	$(CC) $(LDFLAGS) -pie -o $@ $^ $(LIBS)
+	$(call say,CC  ,$@)
+	$(Q)$(CC) $(LDFLAGS) -pie -o $@ $^ $(LIBS)
 
 $(B)/libhutch.a: $(LIB_OBJ)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR  ,$@)
+	$(Q)$(AR) rcs $@ $^
 
 $(B)/libhutch.so: $(LIB_OBJ) src/libhutch.map
-	$(CC) $(LDFLAGS) -shared -Wl,-soname,libhutch.so.$(SOVERSION) \
+	$(call say,CC  ,$@)
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libhutch.so.$(SOVERSION) \
 	  -Wl,--version-script=src/libhutch.map -Wl,--no-undefined -o $@ $(LIB_OBJ) $(LIBS)
 	ln -sf libhutch.so $(B)/libhutch.so.$(SOVERSION)
 
 $(B)/obj/%.o: %.c | $(GEN_SRC)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC  ,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(B)/obj/gen/%.o: $(B)/gen/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC  ,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # ---- init ------------------------------------------------------------------------------------
 $(B)/initobj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(INIT_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC  ,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(INIT_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(B)/init: $(INIT_OBJ)
-	$(CC) $(INIT_LDFLAGS) -o $@ $^
+	$(call say,CC  ,$@)
+	$(Q)$(CC) $(INIT_LDFLAGS) -o $@ $^
 	@test $$(stat -c %s $@) -le 102400 || { echo "init is over 100 KiB"; exit 1; }
 
 $(B)/obj/init_blob.o: src/box/init_blob.S $(B)/init
 	@mkdir -p $(@D)
-	$(CC) -DINIT_PATH='"$(B)/init"' -c -o $@ $<
+	$(call say,CC  ,$@)
+	$(Q)$(CC) -DINIT_PATH='"$(B)/init"' -c -o $@ $<
 
 $(T)/initobj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(INIT_CFLAGS) -DHUTCH_TESTING -MMD -MP -c -o $@ $<
+	$(call say,CC  ,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(INIT_CFLAGS) -DHUTCH_TESTING -MMD -MP -c -o $@ $<
 
 $(T)/init: $(T_INIT_OBJ)
-	$(CC) $(INIT_LDFLAGS) -o $@ $^
+	$(call say,CC  ,$@)
+	$(Q)$(CC) $(INIT_LDFLAGS) -o $@ $^
 
 $(T)/obj/init_blob.o: src/box/init_blob.S $(T)/init
 	@mkdir -p $(@D)
-	$(CC) -DINIT_PATH='"$(T)/init"' -c -o $@ $<
+	$(call say,CC  ,$@)
+	$(Q)$(CC) -DINIT_PATH='"$(T)/init"' -c -o $@ $<
 
 # ---- generated code --------------------------------------------------------------------------
-POLICY_TOOL_SRC := $(wildcard tools/policy/*.c) src/kernel/seccomp_json.c $(wildcard src/base/*.c)
+POLICY_TOOL_SRC := $(wildcard tools/policy/*.c) src/kernel/seccomp_json.c src/kernel/seccomp_compile.c \
+                   $(wildcard src/base/*.c)
 
 $(B)/tools/policy: $(POLICY_TOOL_SRC) $(wildcard src/base/*.h src/kernel/seccomp*.h)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -std=gnu11 -O1 -g $(WARN) -o $@ $(POLICY_TOOL_SRC) -lseccomp $(LIBS)
+	$(call say,CC  ,$@)
+	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 -O1 -g $(WARN) -o $@ $(POLICY_TOOL_SRC) -lseccomp $(LIBS)
 
 $(B)/gen/policies.c: $(B)/tools/policy $(wildcard policy/*.json)
 	@mkdir -p $(@D)
-	$(B)/tools/policy $(sort $(wildcard policy/*.json)) > $@
+	$(call say,GEN ,$@)
+	$(Q)$(B)/tools/policy $(sort $(wildcard policy/*.json)) > $@
 
 $(B)/gen/runner_files.c: tools/embed $(wildcard src/runner/*/*)
 	@mkdir -p $(@D)
-	tools/embed src/runner $@
+	$(call say,GEN ,$@)
+	$(Q)tools/embed src/runner $@
+
+$(B)/gen/skeleton.c: tools/skeleton $(shell find rootfs/skeleton -type f)
+	@mkdir -p $(@D)
+	$(call say,GEN ,$@)
+	$(Q)tools/skeleton rootfs/skeleton $@
 
 # ---- the test build --------------------------------------------------------------------------
 $(T)/obj/%.o: %.c | $(GEN_SRC)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -DHUTCH_TESTING -MMD -MP -c -o $@ $<
+	$(call say,CC  ,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DHUTCH_TESTING -MMD -MP -c -o $@ $<
 
 $(T)/hutch: $(T_OBJ)
-	$(CC) $(LDFLAGS) -pie -o $@ $^ $(LIBS)
+	$(call say,CC  ,$@)
+	$(Q)$(CC) $(LDFLAGS) -pie -o $@ $^ $(LIBS)
 
 # ---- tests -----------------------------------------------------------------------------------
 TEST_CPPFLAGS := $(CPPFLAGS) -Itests -DHUTCH_BUILD='"$(abspath $(B))"' \
                  -DHUTCH_SOURCE='"$(abspath .)"'
 $(B)/obj/tests/%.o: tests/%.c | $(GEN_SRC)
 	@mkdir -p $(@D)
-	$(CC) $(TEST_CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC  ,$@)
+	$(Q)$(CC) $(TEST_CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(B)/tests/%: $(B)/obj/tests/%.o $(TEST_SUPPORT:%.c=$(B)/obj/%.o) $(B)/libhutch.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -lcriterion $(LIBS)
+	$(call say,CC  ,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcriterion $(LIBS)
 
 $(PROBE): $(wildcard tests/probe/*.c)
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O1 -D_GNU_SOURCE -Wall -Wextra -Werror -static -o $@ $^
+	$(call say,CC  ,$@)
+	$(Q)$(CC) -std=gnu11 -O1 -D_GNU_SOURCE -Wall -Wextra -Werror -static -o $@ $^
 
 test-binaries: all $(T)/hutch $(TESTS) $(PROBE)
 

@@ -100,8 +100,7 @@ static int read_findings(struct document *document, struct json_slice value,
     return json_array_each(value, HUTCH_STAGE_RESULT, read_finding, document, err);
 }
 
-static int read_member(void *ctx, const char *key, struct json_slice value,
-                       struct hutch_error *err)
+static int read_member(void *ctx, const char *key, struct json_slice value, struct hutch_error *err)
 {
     struct reading *reading = ctx;
     struct document *document = &reading->document;

@@ -17,7 +17,7 @@ const char *payload_start(const struct hutch_request *request);
 
 /* Writes /run/hutch/request.json for the verb exec (docs/protocol.md). The args are spliced in
  * as the caller wrote them. Code that isn't UTF-8 is the caller's error. */
-int payload_request_json(const struct hutch_request *request, bool validate_only,
-                         struct buf *buf, struct hutch_error *err);
+int payload_request_json(const struct hutch_request *request, bool validate_only, struct buf *buf,
+                         struct hutch_error *err);
 
 #endif

@@ -10,6 +10,7 @@
     X(close_fds)                                                                                   \
     X(self_map)                                                                                    \
     X(time_namespace)                                                                              \
+    X(cgroup_namespace)                                                                            \
     X(oom_score)                                                                                   \
     X(private_mounts)                                                                              \
     X(open_sources)                                                                                \

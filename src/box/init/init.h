@@ -18,7 +18,8 @@ struct init {
     int guarded_pipe; /* lets the program's process go on to its exec */
     int signal_fd;
     int proc_fd; /* the box's /proc, opened before the filter */
-    int started; /* the program's exec has succeeded */
+    int ended;  /* the program has: status is its wait status */
+    int status;
     int64_t deadline_ns;
     uint64_t memory_peak;
     uint64_t pids_peak;

@@ -20,5 +20,8 @@ int mount_restrict(int mount_fd, uint32_t plan_flags);
 int mount_attach(int mount_fd, int dir_fd, const char *path);
 /* Opens path below dir_fd, resolved inside it, without magic links; O_PATH. */
 int mount_open(int dir_fd, const char *path);
+/* Opens the directory that path's last component lies in, beneath dir_fd and through no symlink,
+ * and says where that component starts: what is made there is made inside dir_fd. */
+int mount_open_parent(int dir_fd, const char *path, const char **ret_name);
 
 #endif

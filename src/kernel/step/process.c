@@ -57,6 +57,16 @@ int step_time_namespace(struct step_state *s)
     return step_optional(s, LAYER_TIME_NS, time_namespace(s));
 }
 
+/* Must: come after the go-ahead, when the box is in its cgroup: what is above it is then out of
+ * sight. */
+int step_cgroup_namespace(struct step_state *s)
+{
+    if (!plan_has(s, LAYER_CGROUP_NS))
+        return 0;
+    s->object = "cgroup namespace";
+    return step_optional(s, LAYER_CGROUP_NS, (int)step_call(__NR_unshare, CLONE_NEWCGROUP));
+}
+
 /* Must: come before the ids change. When the whole machine runs out of memory, a box goes first. */
 int step_oom_score(struct step_state *s)
 {

@@ -6,6 +6,7 @@
  * cut when nothing opens any more; seccomp is last, so that its profile needs to allow nothing
  * but what the program itself does.
  */
+#include "kernel/seccomp_secret.h"
 #include "kernel/step/step.h"
 #include "kernel/step/sys.h"
 
@@ -19,6 +20,7 @@
 #include <linux/securebits.h>
 
 #define SYS_ENOENT 2
+#define SYS_EIO 5
 #define SYS_EACCES 13
 #define SYS_EINVAL 22
 #define SYS_ENOTDIR 20
@@ -174,8 +176,20 @@ int step_install_filter(struct step_state *s, struct plan_span filter)
     return (int)step_call(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
 }
 
+/* Must: be the last step. An exec-by-fd profile gets a secret that only the one exec knows
+ * (kernel/seccomp_secret.h says why); our copy of the plan ends at that exec. */
 int step_seccomp(struct step_state *s)
 {
+    if (s->plan->flags & PLAN_FLAG_EXEC_BY_FD) {
+        struct sock_filter *filter =
+            (struct sock_filter *)(uintptr_t)plan_at(s, s->plan->seccomp.offset);
+        s->object = "secret of the one exec";
+        if (step_call(__NR_getrandom, &s->exec_secret, sizeof(s->exec_secret), 0) !=
+            (long)sizeof(s->exec_secret))
+            return -SYS_EIO;
+        if (policy_secret_put(filter, s->plan->seccomp.count, s->exec_secret) < 0)
+            return -SYS_EINVAL;
+    }
     s->object = "seccomp profile";
     return step_install_filter(s, s->plan->seccomp);
 }
@@ -235,7 +249,8 @@ int step_exec(struct step_state *s)
 
     s->object = program;
     if (s->plan->flags & PLAN_FLAG_EXEC_BY_FD)
-        return (int)sys_call(__NR_execveat, PLAN_EXEC_FD, "", argv, env, AT_EMPTY_PATH);
+        return (int)sys_call(__NR_execveat, PLAN_EXEC_FD, "", argv, env, AT_EMPTY_PATH,
+                             s->exec_secret);
     if (has_slash(program))
         return (int)sys_call(__NR_execve, program, argv, env);
     return (int)exec_by_name(s, program, argv, env);

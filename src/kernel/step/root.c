@@ -141,16 +141,27 @@ static int make_file(int dir_fd, const char *path, uint32_t mode, const char *da
     return len == 0 ? 0 : -SYS_EIO;
 }
 
+static int make_in(struct step_state *s, const struct plan_op *op, int dir, const char *name)
+{
+    if (op->kind == PLAN_OP_DIR)
+        return make_dir(dir, name, op->mode);
+    if (op->kind == PLAN_OP_FILE)
+        return make_file(dir, name, op->mode, plan_at(s, op->data), op->data_len);
+    return (int)step_call(__NR_symlinkat, plan_text(s, op->text), dir, name);
+}
+
 static int make_one(struct step_state *s, const struct plan_op *op)
 {
-    int dir = (op->flags & PLAN_IN_DATA) ? s->data_fd : s->tree_fd;
-    const char *path = plan_text(s, op->path);
+    const char *name = NULL;
+    int dir = mount_open_parent((op->flags & PLAN_IN_DATA) ? s->data_fd : s->tree_fd,
+                                plan_text(s, op->path), &name);
+    int r;
 
-    if (op->kind == PLAN_OP_DIR)
-        return make_dir(dir, path, op->mode);
-    if (op->kind == PLAN_OP_FILE)
-        return make_file(dir, path, op->mode, plan_at(s, op->data), op->data_len);
-    return (int)step_call(__NR_symlinkat, plan_text(s, op->text), dir, path);
+    if (dir < 0)
+        return dir;
+    r = make_in(s, op, dir, name);
+    sys_close(dir);
+    return r;
 }
 
 static int makes_files(const struct plan_op *op)
@@ -381,8 +392,9 @@ static int root_readonly(struct step_state *s)
     return (int)step_call(__NR_mount_setattr, s->root_fd, "", AT_EMPTY_PATH, &attr, sizeof(attr));
 }
 
-/* Must: leave no way to the old root. After pivot_root(".", ".") it lies over the new one, with
- * our scratch tmpfs on top of it: two detaches, then "/" is the box's (pivot_root(2), NOTES). */
+/* Must: leave no way to the old root. After pivot_root(".", ".") it is mounted over the new one;
+ * the detach takes it away with everything mounted in it, our scratch tmpfs too, and "/" is the
+ * box's (pivot_root(2), NOTES). */
 int step_pivot(struct step_state *s)
 {
     long r;
@@ -393,7 +405,7 @@ int step_pivot(struct step_state *s)
         r = step_call(__NR_fchdir, s->root_fd);
     if (r >= 0)
         r = step_call(__NR_pivot_root, ".", ".");
-    for (int i = 0; r >= 0 && i < 2; i++)
+    if (r >= 0)
         r = step_call(__NR_umount2, ".", UMOUNT_DETACH);
     if (r >= 0)
         r = step_call(__NR_chdir, "/");

@@ -26,6 +26,7 @@ struct step_state {
     int root_fd;                      /* the new root */
     int data_fd;                      /* the one writable tmpfs */
     int work_fd;                      /* its work directory, handed to the host at the end */
+    uint64_t exec_secret;             /* lets the one exec of an exec-by-fd profile through */
     const char *object;               /* what the failing call was about */
     /* Called for a wanted layer that could not be put on. */
     void (*missing)(struct step_state *state, enum layer layer, int error);
@@ -58,6 +59,7 @@ int step_self_map(struct step_state *s);
 int step_become_user(struct step_state *s);
 /* process.c */
 int step_time_namespace(struct step_state *s);
+int step_cgroup_namespace(struct step_state *s);
 int step_oom_score(struct step_state *s);
 int step_non_dumpable(struct step_state *s);
 int step_host_name(struct step_state *s);

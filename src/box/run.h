@@ -1,0 +1,89 @@
+/*
+ * run.h - a run under way: what launch makes, supervise drives and finish turns into a result.
+ *
+ * Order of events (launch.c, supervise.c, verdict.c):
+ *   facts, cgroup, profile, plan -> sealed memfd; pipes; clone; id maps; go-ahead
+ *   STARTING  init builds the box; a failure it reports ends the run with reason setup
+ *   RUNNING   streams, stdin, result document, limits that the host keeps
+ *   ENDING    the program has ended or was ended: everything in the box dies
+ *   DONE      the result is there (run: files collected; exec: as soon as usage is known)
+ */
+#ifndef HUTCH_BOX_RUN_H
+#define HUTCH_BOX_RUN_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "box/result.h"
+#include "kernel/cgroup.h"
+#include "kernel/facts.h"
+#include "plan/plan.h"
+
+enum run_state { RUN_STARTING, RUN_RUNNING, RUN_ENDING, RUN_DONE };
+
+/* What ended the program, where it wasn't the program itself. */
+enum run_ended_by { RUN_BY_PROGRAM, RUN_BY_WALL, RUN_BY_CPU, RUN_BY_OUTPUT, RUN_BY_CANCEL };
+
+struct output {
+    int fd;         /* our end of the pipe, -1 at its end */
+    int pass_on_fd; /* the caller's fd, or -1 */
+    struct stream *stream;
+};
+
+struct hutch_run {
+    const struct hutch_request *request;
+    enum plan_purpose purpose;
+    enum run_state state;
+    struct hutch_result *result;
+
+    struct host_facts host;
+    struct cgroup cgroup;
+    char cgroup_cause[CGROUP_CAUSE_TEXT];
+    char namespace_cause[HUTCH_ERROR_TEXT]; /* why --allow-missing let namespaces go */
+
+    pid_t pid;
+    int pidfd;      /* init */
+    int control_fd; /* packets from init */
+    int epoll_fd;
+    int timer_fd;
+    int work_fd; /* the box's /work, from init */
+    int stdin_fd; /* our end of the program's standard input, -1 when closed */
+    size_t stdin_sent;
+    char stdin_chunk[4096]; /* from request->stdin_fd, not yet written */
+    size_t stdin_chunk_len, stdin_chunk_sent;
+    struct output outputs[2];
+    int result_fd;
+    struct buf document;
+
+    int64_t started_ns;  /* the call */
+    int64_t running_ns;  /* the program's exec */
+    int64_t deadline_ns;
+    enum run_ended_by ended_by;
+    bool is_dead;      /* init is reaped: nothing of the box is alive */
+    bool init_ended;   /* init's report about the program is in `end` */
+    bool answered;     /* exec: the document is whole */
+    struct init_message end;
+};
+
+/* launch.c: everything up to the go-ahead. Negative: nothing is left behind but the run itself,
+ * whose result then says why (reason request or setup). */
+int run_launch(struct hutch_run *run, struct hutch_error *err);
+/* Facts, cgroup place and profile without a box: what a plan needs. */
+int run_prepare_plan(const struct hutch_request *request, enum plan_purpose purpose,
+                     struct host_facts *facts, struct buf *ret_block, struct hutch_error *err);
+
+/* supervise.c */
+int run_watch(struct hutch_run *run, struct hutch_error *err); /* puts the fds into the epoll set */
+int run_step(struct hutch_run *run, struct hutch_error *err);
+void run_kill(struct hutch_run *run, enum run_ended_by by);
+/* Waits until nothing is left of the box, removes its cgroup. */
+void run_teardown(struct hutch_run *run);
+int64_t run_now_ns(void);
+
+/* verdict.c: reason, usage, files and receipt from what the kernel said. */
+int run_conclude(struct hutch_run *run, struct hutch_error *err);
+void run_receipt(struct hutch_run *run);
+/* A result for a run that never became a box. */
+void run_fail(struct hutch_run *run, const struct hutch_error *why);
+
+#endif

@@ -1,0 +1,13 @@
+/* caps.h - the caller's capabilities, as host-side code asks for them. */
+#ifndef HUTCH_KERNEL_CAPS_H
+#define HUTCH_KERNEL_CAPS_H
+
+#include <stdbool.h>
+
+/* True if the calling thread has this capability in its effective set (CAP_SETUID, ...). */
+bool caps_has(unsigned capability);
+/* The calling thread's effective set as text for people ("none", "full", "setuid, setgid"); the
+ * caller frees it. NULL without memory. */
+char *caps_describe(void);
+
+#endif

@@ -1,0 +1,319 @@
+/*
+ * facts.c - what the plan has to know about this host. A handful of system calls: everything here
+ * is on the way of every cold run.
+ */
+#include "kernel/facts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "kernel/idmap.h"
+#include "kernel/userns.h"
+
+void host_facts_init(struct host_facts *facts)
+{
+    *facts = (struct host_facts){.facts.rootfs_host_index = -1};
+    for (size_t i = 0; i < PLAN_HOST_SOURCES_MAX; i++)
+        facts->sources[i] = -1;
+}
+
+void host_facts_free(struct host_facts *facts)
+{
+    for (size_t i = 0; i < PLAN_HOST_SOURCES_MAX; i++)
+        close_fd(&facts->sources[i]);
+    free(facts->facts.binds);
+    facts->facts.binds = NULL;
+    policy_program_free(&facts->profile);
+}
+
+static bool is_host_root(const struct hutch_request *request)
+{
+    return strcmp(request->rootfs, "host") == 0;
+}
+
+/* ---- the host's root ------------------------------------------------------------------------- */
+
+static void look_at_entry(struct facts_entry *entry, const char *name)
+{
+    char path[24];
+    ssize_t len;
+
+    (void)snprintf(entry->name, sizeof(entry->name), "%s", name);
+    (void)snprintf(path, sizeof(path), "/%s", name);
+    len = readlink(path, entry->target, sizeof(entry->target) - 1);
+    if (len >= 0)
+        entry->target[len] = '\0';
+    entry->is_link = len >= 0;
+    entry->present = len >= 0 || errno == EINVAL; /* EINVAL: there, but no link */
+}
+
+static void look_at_root(struct facts *facts)
+{
+    ssize_t len;
+
+    for (size_t i = 0; i < PLAN_HOST_ENTRIES_LEN; i++)
+        look_at_entry(&facts->entries[i], PLAN_HOST_ENTRIES[i]);
+    facts->entries_len = PLAN_HOST_ENTRIES_LEN;
+    for (size_t i = 0; i < PLAN_HOST_ETC_LEN; i++) {
+        char path[64];
+        (void)snprintf(path, sizeof(path), "/etc/%s", PLAN_HOST_ETC[i]);
+        if (access(path, R_OK) == 0)
+            facts->etc_present |= 1U << i;
+    }
+    len = readlink("/etc/localtime", facts->localtime, sizeof(facts->localtime) - 1);
+    facts->localtime[len > 0 ? len : 0] = '\0';
+}
+
+/* ---- the interpreter ------------------------------------------------------------------------- */
+
+/* Where each language's interpreter is looked for, on the host or in a root file system. */
+static const struct {
+    const char *candidates[3];
+    const char *remedy;
+} INTERPRETERS[LANGUAGE_COUNT] = {
+    [LANGUAGE_PYTHON] = {{"/usr/bin/python3", "/usr/local/bin/python3"},
+                         "install python3, or name one with --python PATH"},
+    [LANGUAGE_JAVASCRIPT] = {{"/usr/bin/node", "/usr/local/bin/node", "/usr/bin/nodejs"},
+                             "install nodejs"},
+    [LANGUAGE_BASH] = {{"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"}, "install bash"},
+};
+
+/* Only says where it is; a symlink inside a root file system may be absolute, so nothing is
+ * followed here: the box itself will. */
+static bool there_is(const struct hutch_request *request, const char *path)
+{
+    char full[FACTS_PATH_MAX];
+    struct stat st;
+
+    if (is_host_root(request))
+        return access(path, X_OK) == 0;
+    (void)snprintf(full, sizeof(full), "%s%s", request->rootfs, path);
+    return lstat(full, &st) == 0;
+}
+
+static void copy_path(char *to, const char *from)
+{
+    (void)snprintf(to, FACTS_PATH_MAX, "%s", from);
+}
+
+/* PREFIX/bin/python -> PREFIX, unless that is below /usr, which is there anyway, or is "/". */
+static void prefix_of(const char *path, char *ret_prefix)
+{
+    char *slash;
+
+    copy_path(ret_prefix, path);
+    for (int i = 0; i < 2; i++) {
+        slash = strrchr(ret_prefix, '/');
+        if (slash != NULL)
+            *slash = '\0';
+    }
+    if (strcmp(ret_prefix, "/usr") == 0 || strncmp(ret_prefix, "/usr/", 5) == 0)
+        ret_prefix[0] = '\0';
+}
+
+/* --python: a venv's python is a link to the one that it was made from, so both prefixes are
+ * needed, and it must be started by its own name to find the venv. */
+static int named_python(const struct hutch_request *request, struct facts *facts,
+                        struct hutch_error *err)
+{
+    _cleanup_free_ char *real = NULL;
+
+    copy_path(facts->interpreter, request->python);
+    if (!is_host_root(request))
+        return 0; /* a path in the root file system */
+    real = realpath(request->python, NULL);
+    if (real == NULL || access(request->python, X_OK) < 0)
+        return error_request(err, "--python: %s: %s", request->python, strerror(errno));
+    prefix_of(request->python, facts->prefixes[0]);
+    prefix_of(real, facts->prefixes[1]);
+    if (strcmp(facts->prefixes[0], facts->prefixes[1]) == 0)
+        facts->prefixes[1][0] = '\0';
+    return 0;
+}
+
+static int find_interpreter(const struct hutch_request *request, enum plan_purpose purpose,
+                            struct facts *facts, struct hutch_error *err)
+{
+    enum language language = purpose == PLAN_RUN ? request->language : LANGUAGE_PYTHON;
+
+    if (language == LANGUAGE_NONE)
+        return 0;
+    if (language == LANGUAGE_PYTHON && request->python != NULL)
+        return named_python(request, facts, err);
+    for (size_t i = 0; i < 3; i++) {
+        const char *path = INTERPRETERS[language].candidates[i];
+        if (path != NULL && there_is(request, path)) {
+            copy_path(facts->interpreter, path);
+            return 0;
+        }
+    }
+    return error_set(err, HUTCH_STAGE_HOST, ENOENT, "no interpreter for %s in %s: %s",
+                     language_info(language)->name,
+                     is_host_root(request) ? "/usr" : request->rootfs,
+                     INTERPRETERS[language].remedy);
+}
+
+/* ---- directories of the caller's ------------------------------------------------------------- */
+
+static int add_idmapped(struct host_facts *host, const char *path, const struct stat *st,
+                        int *ret_index, struct hutch_error *err)
+{
+    uint32_t index = host->facts.host_sources;
+    int r;
+
+    if (index >= PLAN_HOST_SOURCES_MAX)
+        return error_request(err, "--bind: more than %u directories", PLAN_HOST_SOURCES_MAX);
+    r = idmap_mount(path, st->st_uid, st->st_gid, host->facts.host_id, &host->sources[index], err);
+    if (r < 0)
+        return r;
+    host->facts.host_sources++;
+    *ret_index = (int)index;
+    return 0;
+}
+
+/* Writable for the box means: its own user owns it there. Root mode maps the owner; a plain
+ * caller can only hand on what is the caller's own. */
+static int make_own(struct host_facts *host, const char *option, const char *path,
+                    const struct stat *st, int *ret_index, struct hutch_error *err)
+{
+    if (host->facts.mode == PLAN_MODE_ROOT)
+        return add_idmapped(host, path, st, ret_index, err);
+    if (st->st_uid != host->facts.euid)
+        return error_request(err,
+                             "%s: %s belongs to user %u, and without root only your own "
+                             "directories can be the box's: copy it, or use --ro-bind",
+                             option, path, st->st_uid);
+    return 0;
+}
+
+static int look_at_bind(const struct hutch_request *request, size_t i, struct host_facts *host,
+                        struct hutch_error *err)
+{
+    const struct bind *bind = &request->binds[i];
+    struct facts_bind *fact = &host->facts.binds[i];
+    struct stat st;
+
+    if (stat(bind->source, &st) < 0)
+        return error_request(err, "%s: %s: %s", bind->writable ? "--bind" : "--ro-bind",
+                             bind->source, strerror(errno));
+    fact->is_dir = S_ISDIR(st.st_mode);
+    fact->host_index = -1;
+    if (!fact->is_dir && !S_ISREG(st.st_mode))
+        return error_request(err, "%s: %s is neither a file nor a directory",
+                             bind->writable ? "--bind" : "--ro-bind", bind->source);
+    if (!bind->writable)
+        return 0;
+    return make_own(host, "--bind", bind->source, &st, &fact->host_index, err);
+}
+
+static int look_at_binds(const struct hutch_request *request, struct host_facts *host,
+                         struct hutch_error *err)
+{
+    if (request->binds_len == 0)
+        return 0;
+    host->facts.binds = calloc(request->binds_len, sizeof(*host->facts.binds));
+    if (host->facts.binds == NULL)
+        return error_oom(err, HUTCH_STAGE_HOST);
+    for (size_t i = 0; i < request->binds_len; i++) {
+        int r = look_at_bind(request, i, host, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int look_at_rootfs(const struct hutch_request *request, struct host_facts *host,
+                          struct hutch_error *err)
+{
+    struct stat st;
+
+    if (is_host_root(request)) {
+        look_at_root(&host->facts);
+        return 0;
+    }
+    if (stat(request->rootfs, &st) < 0)
+        return error_request(err, "--rootfs: %s: %s", request->rootfs, strerror(errno));
+    if (!S_ISDIR(st.st_mode))
+        return error_request(err, "--rootfs: %s is not a directory", request->rootfs);
+    return make_own(host, "--rootfs", request->rootfs, &st, &host->facts.rootfs_host_index, err);
+}
+
+/* ---- the machine ----------------------------------------------------------------------------- */
+
+static void look_at_cpus(struct facts *facts)
+{
+    uint32_t random = 0;
+
+    if (sched_getaffinity(0, sizeof(facts->cpu_mask), (cpu_set_t *)(void *)facts->cpu_mask) < 0)
+        facts->cpu_mask[0] = 1; /* more CPUs than the mask has bits: one of them is always there */
+    for (size_t i = 0; i < FACTS_CPU_WORDS; i++)
+        facts->cpus += (unsigned)__builtin_popcountll(facts->cpu_mask[i]);
+    if (getrandom(&random, sizeof(random), GRND_NONBLOCK) == (ssize_t)sizeof(random))
+        facts->cpu_first = random % 1024;
+}
+
+/* A hard limit of 0 can't be set to the 1 that keeps a piped core handler from running as the
+ * host's root (core(5)): then there must be no such handler. */
+static int look_at_core(struct facts *facts, struct hutch_error *err)
+{
+    struct rlimit limit;
+    _cleanup_close_ int fd = -1;
+    char first = '\0';
+
+    if (getrlimit(RLIMIT_CORE, &limit) < 0 || limit.rlim_max != 0)
+        return 0;
+    facts->core_fixed_at_zero = true;
+    fd = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && read(fd, &first, 1) == 1 && first == '|')
+        return error_set(err, HUTCH_STAGE_HOST, EPERM,
+                         "the hard limit of core files is 0 here and kernel.core_pattern is a "
+                         "pipe: a crash in a box would start that handler as root; raise the hard "
+                         "limit to 1 or more (ulimit -H -c 1) or unset the pipe");
+    return 0;
+}
+
+int facts_load_profile(const struct hutch_request *request, struct host_facts *host,
+                       struct hutch_error *err)
+{
+    struct policy_program init = policy_init_program();
+    const char *name = request->policy != NULL ? request->policy : request_default_policy(request);
+    int r = policy_load(name, !host->facts.cgroup_memory, &host->profile, err);
+
+    if (r < 0)
+        return r;
+    host->facts.seccomp = host->profile.insns;
+    host->facts.seccomp_len = host->profile.len;
+    host->facts.init_seccomp = init.insns;
+    host->facts.init_seccomp_len = init.len;
+    host->facts.exec_by_fd = policy_exec_by_fd(name);
+    return 0;
+}
+
+int facts_gather(const struct hutch_request *request, enum plan_purpose purpose,
+                 struct host_facts *host, struct hutch_error *err)
+{
+    int r = userns_choose(request->host_ids, &host->facts, err);
+
+    if (r == 0)
+        r = look_at_core(&host->facts, err);
+    if (r == 0)
+        r = look_at_rootfs(request, host, err);
+    if (r == 0)
+        r = find_interpreter(request, purpose, &host->facts, err);
+    if (r == 0)
+        r = look_at_binds(request, host, err);
+    if (r < 0)
+        return r;
+    look_at_cpus(&host->facts);
+    host->facts.layers = LAYER_ALL & ~(LAYER_BIT(LAYER_CGROUP) | LAYER_BIT(LAYER_MEMORY) |
+                                       LAYER_BIT(LAYER_PIDS) | LAYER_BIT(LAYER_CPU));
+    return 0;
+}
