@@ -247,28 +247,31 @@ HANDLER(set_collect)
 #define RUN OPTION_RUN
 #define BOTH (OPTION_RUN | OPTION_EXEC)
 
-/* Help texts of up to 19 characters share a line of the command's help with another. */
+/* Help texts of up to 18 characters share a line of the command's help with another. */
 const struct request_option REQUEST_OPTIONS[] = {
     {"timeout", "S", "wall time (30)", BOTH, 0, set_timeout, "wall time (5)"},
     {"cpu-time", "S", "CPU time (none)", BOTH, 0, set_cpu_time},
     {"memory", "BYTES", "memory (512M)", BOTH, 0, set_memory, "memory (128M)"},
-    {"cpus", "N", "CPUs, from 0.01 (1)", BOTH, 0, set_cpus},
+    {"cpus", "N", "CPUs (1), 0.01 up", BOTH, 0, set_cpus},
     {"pids", "N", "processes (64)", BOTH, 0, set_pids},
-    {"disk", "BYTES", "written files (64M)", BOTH, 0, set_disk},
-    {"max-output", "BYTES", "a stream (64000)", BOTH, 0, set_max_output},
-    {"on-flood", "drop|kill", "above that (drop)", BOTH, 0, set_on_flood},
+    {"disk", "BYTES", "/work + /tmp (64M)", BOTH, 0, set_disk},
+    {"max-output", "BYTES", "bytes kept of each output stream (64000)", BOTH, 0, set_max_output},
+    {"on-flood", "drop|kill", "output above that: drop it, or kill the box (drop)", BOTH, 0,
+     set_on_flood},
     {"env", "K=V", "one variable", RUN, 0, set_env},
-    {"language", "L", "of FILE (by suffix)", RUN, 0, set_language},
-    {"python", "PATH", "interpreter", BOTH, OPTION_PATH_IF_PATH, set_python},
-    {"rootfs", "host|DIR", "root (host)", BOTH, OPTION_PATH_IF_PATH, set_rootfs},
+    {"language", "L", "python, javascript or bash (by suffix)", RUN, 0, set_language},
+    {"python", "PATH", "interpreter; its prefix is shown read-only", BOTH, OPTION_PATH_IF_PATH,
+     set_python},
+    {"rootfs", "host|DIR", "root file system (host)", BOTH, OPTION_PATH_IF_PATH, set_rootfs},
     {"ro-bind", "SRC:DST", "show it, read-only", BOTH, OPTION_PATH_ALWAYS, set_ro_bind},
     {"bind", "SRC:DST", "show it, writable", BOTH, OPTION_PATH_ALWAYS, set_bind},
     {"writable-root", NULL, "root is writable", RUN, 0, set_writable_root},
     {"workdir", "DIR", "start here (/work)", RUN, 0, set_workdir},
-    {"policy", "NAME|FILE", "seccomp profile", BOTH, OPTION_PATH_IF_PATH, set_policy},
+    {"policy", "NAME|FILE", "seccomp profile: tool, python, node, default", BOTH,
+     OPTION_PATH_IF_PATH, set_policy},
     {"network", "none", "loopback alone", BOTH, 0, set_network},
-    {"require", "LAYER,..", "or don't run ('all')", BOTH, 0, set_require},
-    {"allow-missing", "LAYER,..", "run without it", BOTH, 0, set_allow_missing},
+    {"require", "LAYER,..", "refuse to run without these layers, or all", BOTH, 0, set_require},
+    {"allow-missing", "LAYER,..", "run even without these", BOTH, 0, set_allow_missing},
     {"host-ids", "FIRST:COUNT", "as root: host ids to choose from", BOTH, 0, set_host_ids},
     {"collect", "none|names|data", NULL, RUN, 0, set_collect},
 };

@@ -111,7 +111,7 @@ Test(options, table_is_whole)
         cr_assert_eq(request_option_find(row->name), row);
         cr_assert_not_null(row->set);
         cr_assert_neq(row->verbs & (OPTION_RUN | OPTION_EXEC), 0);
-        cr_assert(!row->help || strlen(row->help) < 44, "%s", row->help);
+        cr_assert(!row->help || strlen(row->help) < 58, "%s", row->help);
     }
     cr_assert_null(request_option_find("memor"));
     cr_assert_null(request_option_find(""));
