@@ -116,7 +116,15 @@ static int read_number(const char *member, struct json_slice value, uint64_t max
     _cleanup_free_ char *text = json_raw(value);
     if (!text)
         return error_oom(err, HUTCH_STAGE_POLICY);
-    return num_u64(member, text, 0, max, ret, err);
+    uint64_t number = 0;
+    int r = num_u64(member, text, 0, max, &number, err);
+    if (r < 0)
+        return r;
+    /* The parser stops at the largest number there is, and -1 as 64 bits is a useful value. */
+    if (number == UINT64_MAX && strcmp(text, "18446744073709551615") != 0)
+        return error_request(err, "seccomp profile: \"%s\" is over 64 bits", member);
+    *ret = number;
+    return 0;
 }
 
 static int read_errno(const char *member, struct json_slice value, uint32_t *ret,

@@ -62,14 +62,14 @@ Test(seccomp, keeps_within_its_budgets)
 
 Test(seccomp, refuses_hidden_memory_where_no_cgroup_counts_it)
 {
-    static const unsigned NUMBERS[] = {SYS_memfd_create, SYS_shmget, SYS_shmat, SYS_shmctl,
-                                       SYS_shmdt,        SYS_semget};
+    static const unsigned NUMBERS[] = {SYS_memfd_create, SYS_shmget, SYS_shmat,
+                                       SYS_shmctl,       SYS_shmdt,  SYS_semget};
     _cleanup_(policy_program_free) struct policy_program cgroup = load("default", false);
     _cleanup_(policy_program_free) struct policy_program watchdog = load("default", true);
     for (size_t i = 0; i < ARRAY_LEN(NUMBERS); i++) {
         cr_expect(policy_reachable(cgroup.insns, cgroup.len, POLICY_ABI_X86_64, NUMBERS[i]));
-        cr_expect_not(policy_reachable(watchdog.insns, watchdog.len, POLICY_ABI_X86_64,
-                                       NUMBERS[i]));
+        cr_expect_not(
+            policy_reachable(watchdog.insns, watchdog.len, POLICY_ABI_X86_64, NUMBERS[i]));
     }
 }
 
@@ -111,61 +111,63 @@ static const struct {
     unsigned high; /* the denied argument that gets high bits */
     uint32_t refused;
 } RULES[] = {
-    {SCRIPTS, SYS_clone, {17}, {0x10000011}, 0, EPERM},                /* NEWUSER */
-    {SCRIPTS, SYS_clone, {0x3d0f00}, {0x20011}, 0, EPERM},             /* NEWNS */
-    {SCRIPTS, SYS_clone, {0x4111}, {0x40000011}, 0, EPERM},            /* NEWNET */
-    {SCRIPTS, SYS_clone, {0x1200011}, {0x2000011}, 0, EPERM},          /* NEWCGROUP */
-    {SCRIPTS, SYS_clone, {17}, {0x4000011}, 0, EPERM},                 /* NEWUTS */
-    {SCRIPTS, SYS_clone, {17}, {0x8000011}, 0, EPERM},                 /* NEWIPC */
-    {SCRIPTS, SYS_clone, {17}, {0x20000011}, 0, EPERM},                /* NEWPID */
-    {TOOL, SYS_clone, {0x3d0f00}, {17}, 0, EPERM},                     /* a fork */
-    {TOOL, SYS_clone, {0x7d0f00}, {0x4111}, 0, EPERM},                 /* a vfork */
-    {TOOL, SYS_clone, {0x3d0f00}, {0x103d0f00}, 0, EPERM},             /* NEWUSER */
-    {SCRIPTS, SYS_socket, {1, 1, 0}, {16, 3, 0}, 0, EPERM},            /* NETLINK */
-    {SCRIPTS, SYS_socket, {1, 0x80802, 0}, {17, 3, 0}, 0, EPERM},      /* PACKET */
-    {SCRIPTS, SYS_socket, {1, 5, 0}, {38, 5, 0}, 0, EPERM},            /* ALG */
-    {SCRIPTS, SYS_socket, {2, 0x80001, 6}, {40, 1, 0}, 0, EPERM},      /* VSOCK */
-    {SCRIPTS, SYS_socket, {2, 2, 17}, {15, 3, 2}, 0, EPERM},           /* KEY */
-    {SCRIPTS, SYS_socket, {10, 1, 0}, {44, 3, 0}, 0, EPERM},           /* XDP */
-    {SCRIPTS, SYS_socket, {10, 2, 0}, {33, 2, 2}, 0, EPERM},           /* RXRPC */
-    {SCRIPTS, SYS_socket, {2, 1, 0}, {2, 3, 1}, 1, EPERM},             /* raw */
-    {SCRIPTS, SYS_socket, {2, 1, 0}, {2, 1, 132}, 2, EPERM},           /* SCTP */
-    {SCRIPTS, SYS_socket, {2, 1, 0}, {2, 1, 262}, 2, EPERM},           /* MPTCP */
-    {SCRIPTS, SYS_socket, {10, 2, 17}, {10, 2, 58}, 2, EPERM},         /* ICMPv6 */
+    {SCRIPTS, SYS_clone, {17}, {0x10000011}, 0, EPERM},           /* NEWUSER */
+    {SCRIPTS, SYS_clone, {0x3d0f00}, {0x20011}, 0, EPERM},        /* NEWNS */
+    {SCRIPTS, SYS_clone, {0x4111}, {0x40000011}, 0, EPERM},       /* NEWNET */
+    {SCRIPTS, SYS_clone, {0x1200011}, {0x2000011}, 0, EPERM},     /* NEWCGROUP */
+    {SCRIPTS, SYS_clone, {17}, {0x4000011}, 0, EPERM},            /* NEWUTS */
+    {SCRIPTS, SYS_clone, {17}, {0x8000011}, 0, EPERM},            /* NEWIPC */
+    {SCRIPTS, SYS_clone, {17}, {0x20000011}, 0, EPERM},           /* NEWPID */
+    {TOOL, SYS_clone, {0x3d0f00}, {17}, 0, EPERM},                /* a fork */
+    {TOOL, SYS_clone, {0x7d0f00}, {0x4111}, 0, EPERM},            /* a vfork */
+    {TOOL, SYS_clone, {0x3d0f00}, {0x103d0f00}, 0, EPERM},        /* NEWUSER */
+    {SCRIPTS, SYS_socket, {1, 1, 0}, {16, 3, 0}, 0, EPERM},       /* NETLINK */
+    {SCRIPTS, SYS_socket, {1, 0x80802, 0}, {17, 3, 0}, 0, EPERM}, /* PACKET */
+    {SCRIPTS, SYS_socket, {1, 5, 0}, {38, 5, 0}, 0, EPERM},       /* ALG */
+    {SCRIPTS, SYS_socket, {2, 0x80001, 6}, {40, 1, 0}, 0, EPERM}, /* VSOCK */
+    {SCRIPTS, SYS_socket, {2, 2, 17}, {15, 3, 2}, 0, EPERM},      /* KEY */
+    {SCRIPTS, SYS_socket, {10, 1, 0}, {44, 3, 0}, 0, EPERM},      /* XDP */
+    {SCRIPTS, SYS_socket, {10, 2, 0}, {33, 2, 2}, 0, EPERM},      /* RXRPC */
+    {SCRIPTS, SYS_socket, {2, 1, 0}, {2, 3, 1}, 1, EPERM},        /* raw */
+    {SCRIPTS, SYS_socket, {2, 1, 0}, {2, 1, 132}, 2, EPERM},      /* SCTP */
+    {SCRIPTS, SYS_socket, {2, 1, 0}, {2, 1, 262}, 2, EPERM},      /* MPTCP */
+    {SCRIPTS, SYS_socket, {10, 2, 17}, {10, 2, 58}, 2, EPERM},    /* ICMPv6 */
     {SCRIPTS, SYS_socketpair, {1, 1, 0}, {2, 1, 0}, 0, EPERM},
-    {SCRIPTS, SYS_setsockopt, {0, 6, 1}, {0, 6, 31}, 2, EPERM},        /* TCP_ULP */
-    {SCRIPTS, SYS_setsockopt, {0, 6, 12}, {0, 6, 19}, 2, EPERM},       /* TCP_REPAIR */
-    {SCRIPTS, SYS_setsockopt, {0, 1, 2}, {0, 1, 26}, 2, EPERM},        /* ATTACH_FILTER */
-    {SCRIPTS, SYS_setsockopt, {0, 1, 20}, {0, 1, 60}, 2, EPERM},       /* ZEROCOPY */
-    {SCRIPTS, SYS_setsockopt, {0, 41, 26}, {0, 41, 64}, 2, EPERM},     /* IP6T_SO_SET_REPLACE */
-    {SCRIPTS, SYS_setsockopt, {0, 0, 1}, {0, 0, 64}, 2, EPERM},        /* IPT_SO_SET_REPLACE */
-    {SCRIPTS, SYS_setsockopt, {0, 0, 1}, {0, 270, 1}, 1, EPERM},       /* SOL_NETLINK */
-    {ALL, SYS_ioctl, {0, 0x5401}, {0, 0x5412}, 1, EPERM},              /* TIOCSTI */
-    {ALL, SYS_ioctl, {0, 0x5421}, {0, 0x541c}, 1, EPERM},              /* TIOCLINUX */
-    {ALL, SYS_ioctl, {0, 0x5451}, {0, 0xb701}, 1, EPERM},              /* NS_GET_USERNS */
-    {ALL, SYS_ioctl, {0, 0x5413}, {0, 0x40049409}, 1, EPERM},          /* FICLONE */
-    {DEFAULT, SYS_ioctl, {0, 0x80045430}, {0, 0x5423}, 1, EPERM},      /* TIOCSETD */
-    {ALL, SYS_fcntl, {0, 1030}, {0, 1024}, 1, EPERM},                  /* F_SETLEASE */
-    {ALL, SYS_fcntl, {0, 3}, {0, 1026}, 1, EPERM},                     /* F_NOTIFY */
-    {ALL, SYS_fcntl, {0, 2}, {0, 1031}, 1, EPERM},                     /* F_SETPIPE_SZ */
-    {TOOL | NODE, SYS_fcntl, {0, 4}, {0, 6}, 1, EPERM},                /* F_SETLK */
-    {PYTHON | DEFAULT, SYS_fcntl, {0, 6}, {0, 37}, 1, EPERM},          /* F_OFD_SETLK */
-    {ALL, SYS_prctl, {15}, {4}, 0, EPERM},                             /* SET_DUMPABLE */
-    {ALL, SYS_prctl, {38}, {22}, 0, EPERM},                            /* SET_SECCOMP */
-    {ALL, SYS_prctl, {0x53564d41}, {35}, 0, EPERM},                    /* SET_MM */
-    {ALL, SYS_arch_prctl, {0x1002}, {0x2001}, 0, EPERM},               /* MAP_VDSO_X32 */
-    {ALL, SYS_arch_prctl, {0x1003}, {0x1001}, 0, EPERM},               /* SET_GS */
-    {DEFAULT, SYS_personality, {0xffffffff}, {0x0400000}, 0, EPERM},   /* READ_IMPLIES_EXEC */
-    {DEFAULT, SYS_personality, {0}, {8}, 0, EPERM},                    /* PER_LINUX32 */
-    {ALL, SYS_prlimit64, {0, 4, 0}, {0, 4, 4096}, 1, EPERM},           /* a new core limit */
-    {ALL, SYS_prlimit64, {0, 7, 0}, {0, 4, HIGH}, 1, EPERM},           /* at a high address */
-    {SCRIPTS, SYS_prlimit64, {0, 7, 4096}, {0, 4, 4096}, 1, EPERM},    /* the others may be set */
-    {SCRIPTS, SYS_prlimit64, {0, 3, 4096}, {0, 16, 4096}, 1, EPERM},   /* none of that number */
+    {SCRIPTS, SYS_setsockopt, {0, 6, 1}, {0, 6, 31}, 2, EPERM},      /* TCP_ULP */
+    {SCRIPTS, SYS_setsockopt, {0, 6, 12}, {0, 6, 19}, 2, EPERM},     /* TCP_REPAIR */
+    {SCRIPTS, SYS_setsockopt, {0, 1, 2}, {0, 1, 26}, 2, EPERM},      /* ATTACH_FILTER */
+    {SCRIPTS, SYS_setsockopt, {0, 1, 20}, {0, 1, 60}, 2, EPERM},     /* ZEROCOPY */
+    {SCRIPTS, SYS_setsockopt, {0, 41, 26}, {0, 41, 64}, 2, EPERM},   /* IP6T_SO_SET_REPLACE */
+    {SCRIPTS, SYS_setsockopt, {0, 0, 1}, {0, 0, 64}, 2, EPERM},      /* IPT_SO_SET_REPLACE */
+    {SCRIPTS, SYS_setsockopt, {0, 0, 1}, {0, 270, 1}, 1, EPERM},     /* SOL_NETLINK */
+    {ALL, SYS_ioctl, {0, 0x5401}, {0, 0x5412}, 1, EPERM},            /* TIOCSTI */
+    {ALL, SYS_ioctl, {0, 0x5421}, {0, 0x541c}, 1, EPERM},            /* TIOCLINUX */
+    {ALL, SYS_ioctl, {0, 0x5451}, {0, 0xb701}, 1, EPERM},            /* NS_GET_USERNS */
+    {ALL, SYS_ioctl, {0, 0x5413}, {0, 0x40049409}, 1, EPERM},        /* FICLONE */
+    {DEFAULT, SYS_ioctl, {0, 0x80045430}, {0, 0x5423}, 1, EPERM},    /* TIOCSETD */
+    {ALL, SYS_fcntl, {0, 1030}, {0, 1024}, 1, EPERM},                /* F_SETLEASE */
+    {ALL, SYS_fcntl, {0, 3}, {0, 1026}, 1, EPERM},                   /* F_NOTIFY */
+    {ALL, SYS_fcntl, {0, 2}, {0, 1031}, 1, EPERM},                   /* F_SETPIPE_SZ */
+    {TOOL | NODE, SYS_fcntl, {0, 4}, {0, 6}, 1, EPERM},              /* F_SETLK */
+    {PYTHON | DEFAULT, SYS_fcntl, {0, 6}, {0, 37}, 1, EPERM},        /* F_OFD_SETLK */
+    {ALL, SYS_prctl, {15}, {4}, 0, EPERM},                           /* SET_DUMPABLE */
+    {ALL, SYS_prctl, {38}, {22}, 0, EPERM},                          /* SET_SECCOMP */
+    {ALL, SYS_prctl, {0x53564d41}, {35}, 0, EPERM},                  /* SET_MM */
+    {ALL, SYS_arch_prctl, {0x1002}, {0x2001}, 0, EPERM},             /* MAP_VDSO_X32 */
+    {ALL, SYS_arch_prctl, {0x1003}, {0x1001}, 0, EPERM},             /* SET_GS */
+    {DEFAULT, SYS_personality, {0xffffffff}, {0x0400000}, 0, EPERM}, /* READ_IMPLIES_EXEC */
+    {DEFAULT, SYS_personality, {0}, {8}, 0, EPERM},                  /* PER_LINUX32 */
+    {ALL, SYS_prlimit64, {0, 4, 0}, {0, 4, 4096}, 1, EPERM},         /* a new core limit */
+    {ALL, SYS_prlimit64, {0, 7, 0}, {0, 4, HIGH}, 1, EPERM},         /* at a high address */
+    {SCRIPTS, SYS_prlimit64, {0, 7, 4096}, {0, 4, 4096}, 1, EPERM},  /* the others may be set */
+    {SCRIPTS, SYS_prlimit64, {0, 3, 4096}, {0, 16, 4096}, 1, EPERM}, /* none of that number */
     {TOOL, SYS_prlimit64, {0, 7, 0}, {0, 7, 4096}, 1, EPERM},
     {DEFAULT, SYS_setrlimit, {3, 4096}, {4, 4096}, 0, EPERM},
     {DEFAULT, SYS_setrlimit, {5, 4096}, {4, 4096}, 0, EPERM},
-    {PYTHON | DEFAULT, SYS_mknodat, {0, 0, 0010644}, {0, 0, 0020644}, 2, EPERM}, /* a character device */
-    {PYTHON | DEFAULT, SYS_mknodat, {0, 0, 0100644}, {0, 0, 0060644}, 2, EPERM}, /* a block device */
+    {PYTHON | DEFAULT, SYS_mknodat, {0, 0, 0010644}, {0, 0, 0020644}, 2, EPERM}, /* a character
+                                                                                    device */
+    {PYTHON | DEFAULT, SYS_mknodat, {0, 0, 0100644}, {0, 0, 0060644}, 2, EPERM}, /* a block device
+                                                                                  */
     {DEFAULT, SYS_mknod, {0, 0010644}, {0, 0020644}, 1, EPERM},
 };
 
@@ -181,8 +183,10 @@ static void check_rule(const char *name, unsigned row)
     memcpy(high, RULES[row].denied, sizeof(high));
     high[RULES[row].high] |= HIGH;
     uint32_t refused = ERRNO(RULES[row].refused);
-    expect(name, "allowed", row, answer(name, AUDIT_ARCH_X86_64, number, RULES[row].allowed), ALLOW);
-    expect(name, "denied", row, answer(name, AUDIT_ARCH_X86_64, number, RULES[row].denied), refused);
+    expect(name, "allowed", row, answer(name, AUDIT_ARCH_X86_64, number, RULES[row].allowed),
+           ALLOW);
+    expect(name, "denied", row, answer(name, AUDIT_ARCH_X86_64, number, RULES[row].denied),
+           refused);
     expect(name, "high", row, answer(name, AUDIT_ARCH_X86_64, number, high), refused);
     high[RULES[row].high] |= 1ULL << 63;
     expect(name, "higher", row, answer(name, AUDIT_ARCH_X86_64, number, high), refused);
@@ -262,8 +266,7 @@ Test(seccomp, refuses_calls_with_the_errno_that_fits)
         for (unsigned p = 0; p < ARRAY_LEN(NAMES); p++)
             if (REFUSED[i].profiles & 1U << p)
                 cr_expect_eq(answer(NAMES[p], AUDIT_ARCH_X86_64, REFUSED[i].number, NONE),
-                             ERRNO(REFUSED[i].refused), "%s, call %u", NAMES[p],
-                             REFUSED[i].number);
+                             ERRNO(REFUSED[i].refused), "%s, call %u", NAMES[p], REFUSED[i].number);
 }
 
 /* ---- the one exec of tool ---- */

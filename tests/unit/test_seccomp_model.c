@@ -47,17 +47,17 @@ static void index_rules(struct model *m)
 
 static void open_model(struct model *m, const struct policy_shipped *shipped, bool watchdog)
 {
-    static const int HIDDEN[] = {SYS_memfd_create, SYS_shmget,  SYS_shmat,          SYS_shmctl,
-                                 SYS_shmdt,        SYS_semget,  SYS_msgget,         SYS_mq_open,
+    static const int HIDDEN[] = {SYS_memfd_create, SYS_shmget,         SYS_shmat,       SYS_shmctl,
+                                 SYS_shmdt,        SYS_semget,         SYS_msgget,      SYS_mq_open,
                                  SYS_bpf,          SYS_io_uring_setup, SYS_memfd_secret};
     struct hutch_error err;
     const struct dl_symbol symbol = {"seccomp_syscall_resolve_name", &m->resolve};
     cr_assert_eq(dl_open("libseccomp.so.2", "libseccomp2", &symbol, 1, HUTCH_STAGE_POLICY,
                          &m->library, &err),
                  0);
-    cr_assert_eq(profile_parse(shipped->name, shipped->json, shipped->json_len, &m->profile, NULL,
-                               &err),
-                 0, "%s", err.message);
+    cr_assert_eq(
+        profile_parse(shipped->name, shipped->json, shipped->json_len, &m->profile, NULL, &err), 0,
+        "%s", err.message);
     index_rules(m);
     for (size_t i = 0; watchdog && i < ARRAY_LEN(HIDDEN); i++)
         m->hidden[HIDDEN[i]] = true;
@@ -146,7 +146,8 @@ static void draw(const struct model *m, unsigned number, struct pool *pool, uint
     const struct profile_rule *rule = m->rules[number][chance(pool) % m->rules_len[number]];
     for (unsigned a = 0; a < rule->args_len; a++)
         if (rule->args[a].op == SCMP_CMP_MASKED_EQ)
-            args[rule->args[a].arg] = rule->args[a].datum_b | (chance(pool) & ~rule->args[a].datum_a);
+            args[rule->args[a].arg] =
+                rule->args[a].datum_b | (chance(pool) & ~rule->args[a].datum_a);
         else if (rule->args[a].op == SCMP_CMP_EQ)
             args[rule->args[a].arg] = rule->args[a].datum_a;
 }
