@@ -28,8 +28,15 @@ static char *repeated(const char *head, const char *piece, size_t count, const c
 Test(document, hands_out_the_value_as_it_came)
 {
     static const char *const VALUES[] = {
-        "null", "42", "-0.0", "1e5", "1.10", "1267650600228229401496703205376",
-        "\"\\ud800 }\"", "[1, [2], {\"a\":[]}]", "{}",
+        "null",
+        "42",
+        "-0.0",
+        "1e5",
+        "1.10",
+        "1267650600228229401496703205376",
+        "\"\\ud800 }\"",
+        "[1, [2], {\"a\":[]}]",
+        "{}",
     };
     for (size_t i = 0; i < sizeof(VALUES) / sizeof(VALUES[0]); i++) {
         char text[256];
@@ -47,9 +54,9 @@ Test(document, hands_out_the_value_as_it_came)
 Test(document, decodes_a_failure)
 {
     _cleanup_document_ struct document d = {0};
-    cr_assert_eq(parse("{\"ok\":false,\"kind\":\"exception\",\"error\":\"ValueError: \\u00e9\\n\"}\n",
-                       &d),
-                 0);
+    cr_assert_eq(
+        parse("{\"ok\":false,\"kind\":\"exception\",\"error\":\"ValueError: \\u00e9\\n\"}\n", &d),
+        0);
     cr_assert_not(d.ok);
     cr_assert_eq(d.kind, DOCUMENT_EXCEPTION);
     cr_assert_str_eq(d.error, "ValueError: \xc3\xa9\n");
@@ -63,9 +70,8 @@ Test(document, knows_every_kind)
         const char *name;
         enum document_kind kind;
     } KINDS[] = {
-        {"invalid", DOCUMENT_INVALID}, {"exception", DOCUMENT_EXCEPTION},
-        {"value", DOCUMENT_VALUE},     {"import", DOCUMENT_IMPORT},
-        {"args", DOCUMENT_ARGS},
+        {"invalid", DOCUMENT_INVALID}, {"exception", DOCUMENT_EXCEPTION}, {"value", DOCUMENT_VALUE},
+        {"import", DOCUMENT_IMPORT},   {"args", DOCUMENT_ARGS},
     };
     for (size_t i = 0; i < sizeof(KINDS) / sizeof(KINDS[0]); i++) {
         char text[128];
@@ -111,10 +117,10 @@ Test(document, refuses_what_the_runner_does_not_write)
     static const char *const CASES[] = {
         "",
         "\n",
-        "{\"ok\":true,\"value\":1}",          /* no end of line */
-        "{\"ok\":true,\"value\":1}\n\n",      /* something after it */
-        "{\"ok\":true,\"value\":1}\n{",       /* the same */
-        "{\"ok\":true,\"value\":1}{}\n",      /* two values */
+        "{\"ok\":true,\"value\":1}",           /* no end of line */
+        "{\"ok\":true,\"value\":1}\n\n",       /* something after it */
+        "{\"ok\":true,\"value\":1}\n{",        /* the same */
+        "{\"ok\":true,\"value\":1}{}\n",       /* two values */
         "{\"ok\":true,\"value\":1,\"x\":2}\n", /* one member too many */
         "{\"ok\":true,\"value\":}\n",
         "{\"ok\":true,\"value\":1]\n",
@@ -181,10 +187,10 @@ Test(document, survives_hostile_depth)
 Test(document, refuses_more_than_16_mib)
 {
     size_t around = strlen("{\"ok\":true,\"value\":\"\"}\n");
-    _cleanup_free_ char *largest = repeated("{\"ok\":true,\"value\":\"", "a",
-                                            DOCUMENT_MAX_BYTES - around, "\"}\n");
-    _cleanup_free_ char *larger = repeated("{\"ok\":true,\"value\":\"", "a",
-                                           DOCUMENT_MAX_BYTES - around + 1, "\"}\n");
+    _cleanup_free_ char *largest =
+        repeated("{\"ok\":true,\"value\":\"", "a", DOCUMENT_MAX_BYTES - around, "\"}\n");
+    _cleanup_free_ char *larger =
+        repeated("{\"ok\":true,\"value\":\"", "a", DOCUMENT_MAX_BYTES - around + 1, "\"}\n");
     struct document d = {0};
     cr_assert_eq(parse(largest, &d), 0, "%s", err.message);
     cr_assert_eq(parse(larger, &d), -EPROTO);
@@ -196,11 +202,13 @@ Test(document, refuses_a_long_failure_and_many_findings)
     _cleanup_free_ char *longer =
         repeated("{\"ok\":false,\"kind\":\"value\",\"error\":\"", "a", 3 << 20, "\"}\n");
     cr_assert_eq(parse(longer, &d), -EPROTO);
-    _cleanup_free_ char *many = repeated(
-        "{\"ok\":false,\"kind\":\"invalid\",\"error\":\"x\",\"findings\":[", "\"a\",", 200, "\"b\"]}\n");
+    _cleanup_free_ char *many =
+        repeated("{\"ok\":false,\"kind\":\"invalid\",\"error\":\"x\",\"findings\":[", "\"a\",", 200,
+                 "\"b\"]}\n");
     cr_assert_eq(parse(many, &d), -EPROTO);
-    _cleanup_free_ char *enough = repeated(
-        "{\"ok\":false,\"kind\":\"invalid\",\"error\":\"x\",\"findings\":[", "\"a\",", 199, "\"b\"]}\n");
+    _cleanup_free_ char *enough =
+        repeated("{\"ok\":false,\"kind\":\"invalid\",\"error\":\"x\",\"findings\":[", "\"a\",", 199,
+                 "\"b\"]}\n");
     cr_assert_eq(parse(enough, &d), 0, "%s", err.message);
     cr_assert_eq(d.findings_len, 200);
     document_free(&d);

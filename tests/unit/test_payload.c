@@ -44,7 +44,7 @@ Test(payload, splices_the_args_unchanged)
 
 Test(payload, lists_imports_and_waives_the_check)
 {
-    char *imports[] = {(char *)(uintptr_t)"json", (char *)(uintptr_t)"os.path"};
+    char *imports[] = {(char *)(uintptr_t) "json", (char *)(uintptr_t) "os.path"};
     _cleanup_buf_ struct buf buf = BUF(0);
     struct hutch_request request = exec_request("pass");
     request.allowed_imports = (struct text_list){imports, 2};

@@ -73,6 +73,8 @@ def become(path, names):
     )
     if sys.version_info < (3, 14):
         names["__annotations__"] = {}
+    if "linecache" in sys.modules:  # Python 3.13 puts the text of -c there
+        sys.modules["linecache"].cache.pop("<string>", None)
 
 
 def execute(source, path, names):
