@@ -1,6 +1,6 @@
 /* fault.c - the test build's fault injection: the N-th set-up system call fails with EPERM. */
 #ifdef HUTCH_TESTING
-#include "kernel/step/step.h"
+#include "kernel/step/sys.h"
 
 /* Set by init from the plan; -1 never fails. A global, because this is the test build only. */
 int step_fault_countdown = -1;
