@@ -3,40 +3,30 @@
  * file would do in a box.
  */
 #include <linux/audit.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
-#include "base/error.h"
+#include "cli/cli.h"
 #include "kernel/seccomp.h"
 #include "kernel/seccomp_file.h"
 
-enum status { STATUS_OK = 0, STATUS_FINDINGS = 1, STATUS_USAGE = 2, STATUS_FAILED = 125 };
+static const char USAGE[] = "usage: hutch policy list [-a]\n"
+                            "       hutch policy show NAME\n"
+                            "       hutch policy count NAME|FILE\n"
+                            "       hutch policy check FILE\n";
 
 static int usage(void)
 {
-    fputs("usage: hutch policy list [-a]\n"
-          "       hutch policy show NAME\n"
-          "       hutch policy count NAME|FILE\n"
-          "       hutch policy check FILE\n",
-          stderr);
-    return STATUS_USAGE;
+    cli_message("policy wants one of: list [-a], show NAME, count NAME|FILE, check FILE");
+    return CLI_USAGE;
 }
 
-static int failed(const struct hutch_error *err)
+static int print(const struct buf *out, int status)
 {
-    fprintf(stderr, "hutch: %s\n", err->message);
-    return err->stage == HUTCH_STAGE_REQUEST ? STATUS_USAGE : STATUS_FAILED;
-}
-
-static int finish(int status)
-{
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return status;
-    perror("hutch: standard output");
-    return STATUS_FAILED;
+    int printed = cli_print(out->failed ? NULL : out->data, out->len);
+    return printed == CLI_OK ? status : printed;
 }
 
 /* ---- list, show, count ---- */
@@ -44,12 +34,13 @@ static int finish(int status)
 static int list(int argc, char **argv)
 {
     bool all = argc == 1 && strcmp(argv[0], "-a") == 0;
+    _cleanup_buf_ struct buf out = BUF(0);
     if (argc > (all ? 1 : 0))
         return usage();
     for (size_t i = 0; i < POLICY_SHIPPED_LEN; i++)
         if (all || !POLICY_SHIPPED[i].internal)
-            printf("%-8s %s\n", POLICY_SHIPPED[i].name, POLICY_SHIPPED[i].comment);
-    return finish(STATUS_OK);
+            buf_printf(&out, "%-8s %s\n", POLICY_SHIPPED[i].name, POLICY_SHIPPED[i].comment);
+    return print(&out, CLI_OK);
 }
 
 static int show(int argc, char **argv)
@@ -58,12 +49,10 @@ static int show(int argc, char **argv)
         return usage();
     const struct policy_shipped *shipped = policy_shipped_find(argv[0]);
     if (!shipped) {
-        fprintf(stderr, "hutch: there is no profile \"%s\"; hutch policy list names them\n",
-                argv[0]);
-        return STATUS_USAGE;
+        cli_message("there is no profile \"%s\"; hutch policy list names them", argv[0]);
+        return CLI_USAGE;
     }
-    fwrite(shipped->json, 1, shipped->json_len, stdout);
-    return finish(STATUS_OK);
+    return cli_print(shipped->json, shipped->json_len);
 }
 
 /* Like policy_load(), but the internal profiles can be looked at too. */
@@ -80,16 +69,17 @@ static int load(const char *name, struct policy_program *ret, struct hutch_error
 static int count(int argc, char **argv)
 {
     _cleanup_(policy_program_free) struct policy_program program = {0};
+    _cleanup_buf_ struct buf out = BUF(0);
     struct hutch_error err;
     unsigned by_abi[POLICY_ABIS];
     if (argc != 1)
         return usage();
     if (load(argv[0], &program, &err) < 0)
-        return failed(&err);
-    printf("%u\n", policy_count(&program, by_abi));
+        return cli_failed(&err);
+    buf_printf(&out, "%u\n", policy_count(&program, by_abi));
     for (enum policy_abi abi = 0; abi < POLICY_ABIS; abi++)
-        printf("%-6s %u\n", policy_abi_name(abi), by_abi[abi]);
-    return finish(STATUS_OK);
+        buf_printf(&out, "%-6s %u\n", policy_abi_name(abi), by_abi[abi]);
+    return print(&out, CLI_OK);
 }
 
 /* ---- check ---- */
@@ -147,52 +137,43 @@ static bool call_reachable(const struct policy_program *program, unsigned number
     return policy_reachable(program->insns, program->len, POLICY_ABI_X86_64, number);
 }
 
-static unsigned print_risks(const struct policy_program *program)
+static void put_risks(const struct policy_program *program, struct buf *out)
 {
-    unsigned found = 0;
     for (size_t i = 0; i < ARRAY_LEN(RISKS); i++)
-        if (call_reachable(program, RISKS[i].number)) {
-            printf("allows %s: %s\n", RISKS[i].name, RISKS[i].why);
-            found++;
-        }
+        if (call_reachable(program, RISKS[i].number))
+            buf_printf(out, "allows %s: %s\n", RISKS[i].name, RISKS[i].why);
     for (size_t i = 0; i < ARRAY_LEN(FAMILIES); i++)
-        if (socket_allowed(program, FAMILIES[i].family)) {
-            printf("allows sockets of family %s: kernel code that a box has no use for\n",
-                   FAMILIES[i].name);
-            found++;
-        }
-    if (!call_reachable(program, SYS_execve)) {
-        puts("doesn't allow execve: no program can start");
-        found++;
-    }
-    return found;
+        if (socket_allowed(program, FAMILIES[i].family))
+            buf_printf(out, "allows sockets of family %s: kernel code that a box has no use for\n",
+                       FAMILIES[i].name);
+    if (!call_reachable(program, SYS_execve) && !call_reachable(program, SYS_execveat))
+        buf_puts(out, "allows neither execve nor execveat: no program can start\n");
 }
 
+/* Silent when there is nothing to say; else a finding a line. */
 static int check(int argc, char **argv)
 {
     _cleanup_(policy_program_free) struct policy_program program = {0};
     _cleanup_buf_ struct buf json = BUF(POLICY_FILE_MAX_BYTES + 1);
-    _cleanup_buf_ struct buf notes = BUF(POLICY_FILE_MAX_BYTES * 64);
+    _cleanup_buf_ struct buf out = BUF(0);
     struct hutch_error err;
     if (argc != 1)
         return usage();
     if (policy_read_file(argv[0], &json, &err) < 0 ||
-        policy_load_text(argv[0], json.data, json.len, POLICY_CGROUP, &program, &notes, &err) < 0)
-        return failed(&err);
-    if (notes.len > 0)
-        fwrite(notes.data, 1, notes.len, stdout);
-    unsigned found = print_risks(&program);
-    return finish(found || notes.len ? STATUS_FINDINGS : STATUS_OK);
+        policy_load_text(argv[0], json.data, json.len, POLICY_CGROUP, &program, &out, &err) < 0)
+        return cli_failed(&err);
+    put_risks(&program, &out);
+    return out.len == 0 ? CLI_OK : print(&out, CLI_NEGATIVE);
 }
 
-/* Declared in cli/cli.h. */
-int cli_policy(int argc, char **argv);
 int cli_policy(int argc, char **argv)
 {
     static const struct {
         const char *name;
         int (*run)(int argc, char **argv);
     } ACTIONS[] = {{"list", list}, {"show", show}, {"count", count}, {"check", check}};
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+        return cli_print(USAGE, sizeof(USAGE) - 1);
     for (size_t i = 0; argc > 1 && i < ARRAY_LEN(ACTIONS); i++)
         if (strcmp(argv[1], ACTIONS[i].name) == 0)
             return ACTIONS[i].run(argc - 2, argv + 2);

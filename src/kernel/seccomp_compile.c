@@ -20,7 +20,7 @@
 #define STAGE HUTCH_STAGE_POLICY
 #define NUMBERS_MAX 1024
 #define GROUPS_MAX 4U
-/* The mark of group g: an action that no profile can name (errnoRet ends at 4095). */
+/* The mark of group g: an action that no profile can have. */
 #define MARK(group) SCMP_ACT_TRACE(0xf000U + (group))
 
 /* What makes memory that belongs to no process, so that adding up the processes misses it. */

@@ -8,7 +8,6 @@
 #include "kernel/seccomp_file.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
@@ -43,7 +42,7 @@ static int open_library(struct library *library, struct hutch_error *err)
 
 static int cannot(const char *path, int code, struct hutch_error *err)
 {
-    return error_set(err, HUTCH_STAGE_REQUEST, code, "policy %s: %s", path, strerror(code));
+    return error_errno(err, HUTCH_STAGE_REQUEST, code, "policy %s", path);
 }
 
 int policy_read_file(const char *path, struct buf *buf, struct hutch_error *err)

@@ -175,15 +175,15 @@ static int action_of(const struct parser *p, const char *text, uint32_t errno_re
         {"SCMP_ACT_KILL_PROCESS", SCMP_ACT_KILL_PROCESS},
         {"SCMP_ACT_TRAP", SCMP_ACT_TRAP},
         {"SCMP_ACT_LOG", SCMP_ACT_LOG},
-        {"SCMP_ACT_TRACE", SCMP_ACT_TRACE(errno_ret)},
     };
     for (size_t i = 0; i < ARRAY_LEN(ACTIONS); i++)
         if (strcmp(text, ACTIONS[i].name) == 0) {
             *ret = ACTIONS[i].action;
             return 0;
         }
-    if (strcmp(text, "SCMP_ACT_NOTIFY") == 0)
-        return bad(p, err, "SCMP_ACT_NOTIFY needs a supervisor that a box doesn't have");
+    if (strcmp(text, "SCMP_ACT_NOTIFY") == 0 || strcmp(text, "SCMP_ACT_TRACE") == 0)
+        return error_request(err, "seccomp profile %s: %s needs a tracer that a box doesn't have",
+                             p->name, text);
     return error_request(err, "seccomp profile %s: unknown action \"%s\"", p->name, text);
 }
 
