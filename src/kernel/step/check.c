@@ -107,7 +107,8 @@ static int lists_fit(const struct block *b, const struct plan_header *h)
         if (!text_fits(b, dirs[i]))
             return 0;
     for (uint32_t i = 0; i < h->access.count; i++)
-        if (!text_fits(b, rules[i].path))
+        if (!text_fits(b, rules[i].path) || rules[i].access < PLAN_ACCESS_READ ||
+            rules[i].access > PLAN_ACCESS_DEVICE)
             return 0;
     return texts_fit(b, h->argv) && h->argv.count >= 2 && texts_fit(b, h->env);
 }
