@@ -50,6 +50,13 @@ int error_set(struct hutch_error *err, enum hutch_stage stage, int code, const c
     return code;
 }
 
+/* Not strerror(): its text follows the caller's locale. */
+const char *error_text(int code)
+{
+    const char *text = strerrordesc_np(code > 0 ? code : -code);
+    return text ? text : "unknown error";
+}
+
 int error_errno(struct hutch_error *err, enum hutch_stage stage, int code, const char *format, ...)
 {
     code = negative(code);
@@ -59,12 +66,9 @@ int error_errno(struct hutch_error *err, enum hutch_stage stage, int code, const
     va_start(args, format);
     fill(err, stage, code, format, args);
     va_end(args);
-    /* Not strerror(): its text follows the caller's locale. */
-    const char *text = strerrordesc_np(-code);
     size_t len = strlen(err->message);
     if (len < sizeof(err->message) - 1)
-        (void)snprintf(err->message + len, sizeof(err->message) - len, ": %s",
-                       text ? text : "unknown error");
+        (void)snprintf(err->message + len, sizeof(err->message) - len, ": %s", error_text(code));
     return code;
 }
 

@@ -15,6 +15,9 @@ int error_set(struct hutch_error *err, enum hutch_stage stage, int code, const c
 int error_errno(struct hutch_error *err, enum hutch_stage stage, int code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* An errno's text, in English whatever the host's locale is; static storage. */
+const char *error_text(int code);
+
 /* Out of memory while doing something at `stage`; returns -ENOMEM. */
 int error_oom(struct hutch_error *err, enum hutch_stage stage);
 

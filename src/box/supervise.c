@@ -289,7 +289,7 @@ static const char *exec_failure(int error)
 {
     return error == ENOENT ? "not found in the box (a command's libraries and interpreter must be "
                              "there too)"
-                           : strerror(error);
+                           : error_text(error);
 }
 
 static void setup_failed(struct hutch_run *run, const struct init_message *m)
@@ -302,7 +302,7 @@ static void setup_failed(struct hutch_run *run, const struct init_message *m)
     } else {
         result_fail(result, REASON_SETUP,
                     "set up the box: step %s: %s: %s (`hutch doctor` looks for the cause)",
-                    plan_step_name(m->step), m->text, strerror(m->error));
+                    plan_step_name(m->step), m->text, error_text(m->error));
     }
     run_kill(run, RUN_BY_PROGRAM);
 }
@@ -311,7 +311,7 @@ static void layer_missing(struct hutch_run *run, const struct init_message *m)
 {
     if (m->layer < LAYER_COUNT)
         receipt_missing(&run->result->receipt, (enum layer)m->layer, "off", "%s: %s", m->text,
-                        strerror(m->error));
+                        error_text(m->error));
 }
 
 static void handle_message(struct hutch_run *run, struct init_message *m)

@@ -131,7 +131,7 @@ static int named_python(const struct hutch_request *request, struct facts *facts
         return 0; /* a path in the root file system */
     real = realpath(request->python, NULL);
     if (real == NULL || access(request->python, X_OK) < 0)
-        return error_request(err, "--python: %s: %s", request->python, strerror(errno));
+        return error_request(err, "--python: %s: %s", request->python, error_text(errno));
     prefix_of(request->python, facts->prefixes[0]);
     prefix_of(real, facts->prefixes[1]);
     if (strcmp(facts->prefixes[0], facts->prefixes[1]) == 0)
@@ -203,7 +203,7 @@ static int look_at_bind(const struct hutch_request *request, size_t i, struct ho
 
     if (stat(bind->source, &st) < 0)
         return error_request(err, "%s: %s: %s", bind->writable ? "--bind" : "--ro-bind",
-                             bind->source, strerror(errno));
+                             bind->source, error_text(errno));
     fact->is_dir = S_ISDIR(st.st_mode);
     fact->host_index = -1;
     if (!fact->is_dir && !S_ISREG(st.st_mode))
@@ -240,7 +240,7 @@ static int look_at_rootfs(const struct hutch_request *request, struct host_facts
         return 0;
     }
     if (stat(request->rootfs, &st) < 0)
-        return error_request(err, "--rootfs: %s: %s", request->rootfs, strerror(errno));
+        return error_request(err, "--rootfs: %s: %s", request->rootfs, error_text(errno));
     if (!S_ISDIR(st.st_mode))
         return error_request(err, "--rootfs: %s is not a directory", request->rootfs);
     return make_own(host, "--rootfs", request->rootfs, &st, &host->facts.rootfs_host_index, err);

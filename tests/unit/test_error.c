@@ -30,6 +30,13 @@ Test(error, errno_text_is_added)
     cr_assert_str_eq(err.message, "x: unknown error");
 }
 
+Test(error, texts_do_not_follow_the_locale_or_the_sign)
+{
+    cr_assert_str_eq(error_text(EACCES), "Permission denied");
+    cr_assert_str_eq(error_text(-EACCES), "Permission denied");
+    cr_assert_str_eq(error_text(99999), "unknown error");
+}
+
 Test(error, request_is_the_callers_mistake)
 {
     struct hutch_error err;
