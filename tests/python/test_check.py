@@ -203,6 +203,7 @@ class Refused(unittest.TestCase):
             "x[f'__class__']",
             "x['__cla' 'ss__']",
             "x['__cla' + 'ss__']",
+            "x[(y := '__class__')]",
             "x.y.z.__class__.a",
             "x.__class__()",
         ):

@@ -22,8 +22,8 @@ class Values(unittest.TestCase):
                 self.assertEqual(execute(code).raw, "null")
 
     def test_integers_digit_for_digit_both_ways(self):
-        big = [2**53 + 1, 2**64, -(2**200), 10**5000]
-        self.assertEqual(execute("return args", '{"n":%s}' % json.dumps(big[:3])).value["n"], big[:3])
+        big = [2**53 + 1, 2**64, -(2**200)]
+        self.assertEqual(execute("return args", '{"n":%s}' % json.dumps(big)).value["n"], big)
         self.assertEqual(execute("return [2**53+1, 2**64, -(2**200)]").raw,
                          "[9007199254740993,18446744073709551616,%d]" % -(2**200))
         digits = "9" * 10000
@@ -228,7 +228,8 @@ class Surroundings(unittest.TestCase):
     def test_globals_closures_and_recursion(self):
         code = (
             "global count\ncount = 0\ndef fib(n):\n  global count\n  count += 1\n"
-            "  return n if n < 2 else fib(n-1) + fib(n-2)\nreturn [fib(10), count, [fib(i) for i in range(3)]]"
+            "  return n if n < 2 else fib(n-1) + fib(n-2)\n"
+            "return [fib(10), count, [fib(i) for i in range(3)]]"
         )
         self.assertEqual(execute(code).value, [55, 177, [0, 1, 1]])
 
@@ -277,7 +278,10 @@ class Channels(unittest.TestCase):
         self.assertEqual(execute(code, check="none").value, [0, 1, 2, 3])  # 3: the folder itself
 
     def test_a_forked_child_has_no_say(self):
-        code = "import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\nreturn 'parent' if pid else 'child'"
+        code = (
+            "import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\n"
+            "return 'parent' if pid else 'child'"
+        )
         self.assertEqual(execute(code, check="none").value, "parent")
 
     def test_threads_are_not_waited_for(self):
@@ -303,7 +307,7 @@ class Channels(unittest.TestCase):
             "import json, _json\n_json.make_encoder = _json.encode_basestring_ascii = None",
             "import sys\nsys.path[:] = sys.meta_path[:] = []",
             "import gc\nfor o in gc.get_objects():\n"
-            "  if isinstance(o, dict) and o.get('__name__') == '__main__' and 'path' in o: o.clear()",
+            "  if type(o) is dict and o.get('__name__') == '__main__' and 'path' in o: o.clear()",
             "import os\nos.close(0); os.close(1); os.close(2)",
         ):
             with self.subTest(code):

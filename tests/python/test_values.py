@@ -88,7 +88,7 @@ class Encode(unittest.TestCase):
 
     def test_types_that_json_lacks(self):
         for value, name in (({1}, "set"), (b"x", "bytes"), (1j, "complex"), (object(), "object"),
-                            (range(3), "range"), (encode, "function"), (iter(()), "tuple_iterator")):
+                            (range(3), "range"), (encode, "function")):
             with self.subTest(name):
                 self.assertRefused(
                     {"a": [value]}, "Object of type %s is not JSON serializable at $.a[0]" % name

@@ -82,6 +82,8 @@ def _constant_text(node, depth=32):
         return node.value if isinstance(node.value, str) else None
     if not depth:
         return None
+    if kind == "NamedExpr":
+        return _constant_text(node.value, depth - 1)
     if kind == "BinOp" and type(node.op).__name__ == "Add":
         parts = [_constant_text(part, depth - 1) for part in (node.left, node.right)]
     elif kind == "JoinedStr":

@@ -1,11 +1,11 @@
 """Runs a script as python itself would have: as the real __main__, with its own tracebacks, exit
 status and frames, on an interpreter that was started without `site`."""
 
+import _warnings
 import builtins
 import sys
 from _imp import _fix_co_filename
 from _io import FileIO
-from _warnings import _filters_mutated, filters
 
 from paths import add_site_packages
 
@@ -77,37 +77,45 @@ def become(path, names):
         sys.modules["linecache"].cache.pop("<string>", None)
 
 
+def filters_changed():
+    if hasattr(_warnings, "_filters_mutated"):
+        _warnings._filters_mutated()
+        return
+    _warnings._acquire_lock()  # Python 3.14
+    _warnings._filters_mutated_lock_held()
+    _warnings._release_lock()
+
+
 def execute(source, path, names):
     """exec(compile(source, path, "exec"), names) without compile(), whose first call sets up every
     type of the syntax tree (0.75 ms, a tenth of python's start). exec() of source text doesn't,
     but calls the file "<string>": the trace function corrects that as the first frame starts.
     What the compiler has to say must name the file, so then compile() is used after all."""
     started = False
+    strict = ("error", None, SyntaxWarning, None, 0)
+
+    def restore():
+        sys.settrace(None)
+        _warnings.filters.remove(strict)
+        filters_changed()
 
     def trace(frame, event, argument):
         nonlocal started
-        if frame.f_globals is not names:
-            return  # a codec that the source names is being imported
-        started = True
-        sys.settrace(None)
-        filters.remove(strict)
-        _filters_mutated()
-        _fix_co_filename(frame.f_code, path)
+        if frame.f_globals is names:  # else a codec that the source names is being imported
+            started = True
+            restore()
+            _fix_co_filename(frame.f_code, path)
 
-    strict = ("error", None, SyntaxWarning, None, 0)
-    filters.insert(0, strict)
-    _filters_mutated()
+    _warnings.filters.insert(0, strict)
+    filters_changed()
     sys.settrace(trace)
     try:
         exec(source, names)
-    except (SyntaxError, ValueError):
+        return
+    except Exception:
         if started:
             raise
-        sys.settrace(None)
-        filters.remove(strict)
-        _filters_mutated()
-    else:
-        return
+        restore()
     exec(compile(source, path, "exec", 0, True), names)
 
 
