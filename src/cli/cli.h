@@ -90,7 +90,7 @@ int cli_write(int fd, const char *data, size_t len);
 int cli_print(const char *data, size_t len);
 int cli_print_line(const char *data, size_t len);
 
-/* Opens a file of the host: a directory, and unless `pipes` also a FIFO, is refused. */
+/* Opens a file of the host: a directory, and unless `pipes` also a named FIFO, is refused. */
 int cli_open(const char *path, bool pipes, int *ret_fd, mode_t *ret_mode, struct hutch_error *err);
 /* Reads all of a file, or of stdin for "-". */
 int cli_read(const char *path, size_t max, struct buf *buf, mode_t *ret_mode,

@@ -3,11 +3,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -79,11 +81,18 @@ int cli_print_line(const char *data, size_t len)
 
 /* ---- reading ---- */
 
-static int refuse_kind(const char *path, mode_t mode, bool pipes, struct hutch_error *err)
+/* A shell's <(...): it has a writer, or its end has been reached. */
+static bool is_unnamed_pipe(int fd)
+{
+    struct statfs fs;
+    return fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC;
+}
+
+static int refuse_kind(const char *path, int fd, mode_t mode, bool pipes, struct hutch_error *err)
 {
     if (S_ISDIR(mode))
         return error_request(err, "read '%.300s': it is a directory", path);
-    if (S_ISFIFO(mode) && !pipes)
+    if (S_ISFIFO(mode) && !pipes && !is_unnamed_pipe(fd))
         return error_request(
             err, "read '%.300s': it is a pipe; give - and put it on standard input", path);
     if (S_ISSOCK(mode) || S_ISBLK(mode))
@@ -99,7 +108,7 @@ int cli_open(const char *path, bool pipes, int *ret_fd, mode_t *ret_mode, struct
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0)
         return error_errno(err, HUTCH_STAGE_REQUEST, errno, "read '%.300s'", path);
-    int r = refuse_kind(path, st.st_mode, pipes, err);
+    int r = refuse_kind(path, fd, st.st_mode, pipes, err);
     if (r < 0)
         return r;
     if (ret_mode)
