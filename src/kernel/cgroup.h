@@ -65,9 +65,10 @@ enum cgroup_kind {
 /* Where boxes would go. */
 struct cgroup_place {
     enum cgroup_kind kind;
-    int fd;                      /* the directory above the boxes (slice: the mount's root); or -1 */
-    unsigned controllers;        /* what it can give, of those that were wanted */
+    int fd;               /* the directory above the boxes (slice: the mount's root); or -1 */
+    unsigned controllers; /* what it can give, of those that were wanted */
     char path[CGROUP_PATH_TEXT]; /* the same directory, for people */
+    bool asked;                  /* cgroup*.c only: systemd had to be asked; worth a mark */
 };
 
 #define CGROUP_PLACE ((struct cgroup_place){.fd = -1})
@@ -99,11 +100,8 @@ struct cgroup {
 };
 
 #define CGROUP                                                                                     \
-    ((struct cgroup){.dir_fd = -1,                                                                 \
-                     .events_fd = -1,                                                              \
-                     .memory_events_fd = -1,                                                       \
-                     .place_fd = -1,                                                               \
-                     .cpu_stat_fd = -1})
+    ((struct cgroup){                                                                              \
+        .dir_fd = -1, .events_fd = -1, .memory_events_fd = -1, .place_fd = -1, .cpu_stat_fd = -1})
 /* Closes what is open and frees; kills and removes nothing (the next run's sweep would). Fine on
  * CGROUP and after cgroup_destroy(). */
 void cgroup_close(struct cgroup *cgroup);
