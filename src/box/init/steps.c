@@ -164,9 +164,11 @@ static int start_program(struct init *init)
     sys_close(h.told[1]);
     sys_close(h.guarded[0]);
     /* The program's ends of the pipes: the host must see their end when the box's last holder
-     * is gone, and that must not be us. */
-    for (int fd = PLAN_FD_STDIN; fd <= PLAN_FD_RESULT; fd++)
+     * is gone, and that must not be us. Where there is no result fd, its number is one of ours. */
+    for (int fd = PLAN_FD_STDIN; fd < PLAN_FD_RESULT; fd++)
         sys_close(fd);
+    if (init->steps.plan->flags & PLAN_FLAG_RESULT_FD)
+        sys_close(PLAN_FD_RESULT);
     return 0;
 }
 
