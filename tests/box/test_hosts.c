@@ -266,7 +266,7 @@ Test(hosts, max_user_namespaces_of_0_is_named_with_its_remedy)
 Test(hosts, a_masked_proc_is_named)
 {
     _cleanup_answer_ struct answer a =
-        doctor_after("mount --bind /dev/null /proc/kcore; mount -t tmpfs none /proc/tty");
+        doctor_after("mount --bind /dev/null /proc/keys; mount -t tmpfs none /proc/tty");
     expect(&a, a.o.exit_code != 0 && !answer_bool(&a, "can_run"));
     expect(&a, strstr(a.o.out, "/proc"));
 }
@@ -274,7 +274,7 @@ Test(hosts, a_masked_proc_is_named)
 Test(hosts, every_blocker_is_named_at_once)
 {
     _cleanup_answer_ struct answer a =
-        doctor_after("mount --bind /dev/null /proc/kcore; mount -t tmpfs none /proc/tty;"
+        doctor_after("mount --bind /dev/null /proc/keys; mount -t tmpfs none /proc/tty;"
                      "echo 0 >/proc/sys/user/max_net_namespaces");
     expect(&a, a.o.exit_code != 0);
     expect(&a, strstr(a.o.out, "/proc") && strstr(a.o.out, "max_net_namespaces"));

@@ -81,10 +81,11 @@ Test(library, run_returns_everything_of_a_result)
 
 Test(library, exec_and_validate)
 {
+    static const char ARGS[] = "{\"n\":1180591620717411303424}";
     struct hutch_request *request = request_python(HUTCH_VERB_EXEC, "return args['n'] * 2");
     struct hutch_result *result = NULL;
     struct hutch_error err = {0};
-    cr_assert_eq(hutch_request_set_args(request, "{\"n\":1180591620717411303424}", 26, &err), 0);
+    cr_assert_eq(hutch_request_set_args(request, ARGS, strlen(ARGS), &err), 0, "%s", err.message);
     cr_assert_eq(hutch_exec(request, &result, &err), 0, "%s", err.message);
     cr_assert_str_eq(hutch_result_output(result, NULL), "2361183241434822606848", "%s",
                      hutch_result_json(result, NULL));
@@ -273,6 +274,8 @@ Test(library, callers_signals_and_children_are_left_alone)
     sigset_t before, after;
     struct sigaction action;
     spawn_start(&bystander, &child);
+    sigemptyset(&before);
+    sigemptyset(&after);
     sigprocmask(SIG_SETMASK, NULL, &before);
     run_true(NULL);
     sigprocmask(SIG_SETMASK, NULL, &after);

@@ -48,7 +48,7 @@ Test(python, known_ways_around_the_check_are_refused_or_find_nothing)
 Test(python, ordinary_code_is_not_refused)
 {
     static const char *const codes[] = {
-        "def f(type=1): return type\nreturn f(type=2)",
+        "def f(**k): return k\nreturn f(type=2)",
         "return {'type': 1}['type']",
         "return '{0}-{a}'.format(1, a=2)",
         "return sorted([3, 1, 2], key=lambda v: -v)",

@@ -58,7 +58,9 @@ static int status(const char *arg)
         for (size_t i = 0; i < sizeof LINES / sizeof LINES[0]; i++)
             if (strncmp(line, LINES[i], strlen(LINES[i])) == 0)
                 fputs(line, stdout);
-    printf("Securebits: %#x\n", (unsigned)prctl(PR_GET_SECUREBITS));
+    int bits = prctl(PR_GET_SECUREBITS);
+    if (bits >= 0) /* a box's filter may refuse the question */
+        printf("Securebits: %#x\n", (unsigned)bits);
     printf("Dumpable: %d\n", prctl(PR_GET_DUMPABLE));
     for (int cap = 0; cap < 64; cap++)
         if (prctl(PR_CAPBSET_READ, cap) == 1)
