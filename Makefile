@@ -241,4 +241,5 @@ uninstall:
 clean:
 	rm -rf $(B)
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+# Roots that tests unpack there have directories of such names too.
+-include $(shell find $(B)/obj $(B)/initobj $(T) -name '*.d' -type f 2>/dev/null)

@@ -5,7 +5,7 @@
  * loaded here and only here: no other run pays for it. Order of events: cgroup_create() connects
  * and asks what the manager was delegated; the box's first process is made and waits; then
  * cgroup_adopt() has systemd move it into a new scope, and from there it goes on into the leaf
- * that gets the limits. The scope ends by itself with its last process.
+ * that gets the limits. The scope ends by itself with its last process, the keeper.
  */
 #include "kernel/cgroup_internal.h"
 
@@ -120,7 +120,7 @@ static int scope_open(struct scope **ret_scope, struct cause cause)
         r = connect_manager(scope);
     if (r < 0) {
         cause_set(cause, "the user's systemd doesn't answer (%s): systemctl --user status",
-                  strerror(-r));
+                  error_text(-r));
         return r;
     }
     *ret_scope = take_ptr(scope);
@@ -182,7 +182,7 @@ int scope_connect(struct cgroup *cgroup, struct cause cause)
     int r = manager_controllers(scope, &given);
     if (r < 0) {
         cause_set(cause, "the cgroup of the user's systemd can't be seen from here: %s",
-                  strerror(-r));
+                  error_text(-r));
         return 1;
     }
     cgroup->controllers = cgroup->wanted & given;
@@ -235,7 +235,7 @@ static int wait_job(const struct scope *scope, const char *job)
     }
 }
 
-static int call_start(const struct scope *scope, const char *unit, pid_t pid,
+static int call_start(const struct scope *scope, const char *unit, pid_t pid, pid_t keeper,
                       sd_bus_message **ret_reply, sd_bus_error *error)
 {
     sd_bus_message *message = NULL;
@@ -244,21 +244,21 @@ static int call_start(const struct scope *scope, const char *unit, pid_t pid,
     if (r >= 0)
         r = scope->sd_bus_message_append(message, "ssa(sv)a(sa(sv))", unit, "fail", 4,
                                          "Description", "s", "A box of hutch", "Delegate", "b", 1,
-                                         "CollectMode", "s", "inactive-or-failed", "PIDs", "au", 1,
-                                         (uint32_t)pid, 0);
+                                         "CollectMode", "s", "inactive-or-failed", "PIDs", "au", 2,
+                                         (uint32_t)pid, (uint32_t)keeper, 0);
     if (r >= 0)
         r = scope->sd_bus_call(scope->bus, message, 0, error, ret_reply);
     (void)scope->sd_bus_message_unref(message);
     return r;
 }
 
-static int start_scope(const struct scope *scope, const char *unit, pid_t pid,
+static int start_scope(const struct scope *scope, const char *unit, pid_t pid, pid_t keeper,
                        struct hutch_error *err)
 {
     sd_bus_error error = SD_BUS_ERROR_NULL;
     sd_bus_message *reply = NULL;
     const char *job = NULL;
-    int r = call_start(scope, unit, pid, &reply, &error);
+    int r = call_start(scope, unit, pid, keeper, &reply, &error);
     if (r >= 0)
         r = scope->sd_bus_message_read(reply, "o", &job);
     if (r >= 0)
@@ -290,17 +290,32 @@ static int open_scope(struct cgroup *cgroup, const char *unit, pid_t pid)
     return cgroup->place_fd < 0 ? cgroup->place_fd : 0;
 }
 
-/* From the scope into the leaf: only a scope without processes can give its child controllers. */
-static int fill_scope(struct cgroup *cgroup, pid_t pid, struct cause cause)
+static int move_one(int dir_fd, pid_t pid)
 {
-    if (mkdirat(cgroup->place_fd, cgroup->name, 0755) < 0)
-        return -errno;
-    cgroup->dir_fd = directory_open(cgroup->place_fd, cgroup->name);
-    if (cgroup->dir_fd < 0)
-        return cgroup->dir_fd;
     char text[16];
     (void)snprintf(text, sizeof(text), "%d", pid);
-    int r = file_write(cgroup->dir_fd, "cgroup.procs", text);
+    return file_write(dir_fd, "cgroup.procs", text);
+}
+
+static int make_child(int parent_fd, const char *name, pid_t pid, int *ret_fd)
+{
+    if (mkdirat(parent_fd, name, 0755) < 0)
+        return -errno;
+    int fd = directory_open(parent_fd, name);
+    if (fd < 0)
+        return fd;
+    *ret_fd = fd;
+    return move_one(fd, pid);
+}
+
+/* From the scope into two leaves: only a scope without processes of its own can give its
+ * children controllers. */
+static int fill_scope(struct cgroup *cgroup, pid_t pid, struct cause cause)
+{
+    _cleanup_close_ int host_fd = -1;
+    int r = make_child(cgroup->place_fd, HOST_LEAF, cgroup->keeper.pid, &host_fd);
+    if (r == 0)
+        r = make_child(cgroup->place_fd, cgroup->name, pid, &cgroup->dir_fd);
     unsigned enabled = 0, wanted = cgroup->controllers;
     if (r == 0)
         r = place_enable(cgroup->place_fd, wanted, &enabled);
@@ -320,7 +335,7 @@ int scope_adopt(struct cgroup *cgroup, pid_t pid, struct hutch_error *err)
         return error_set(err, HUTCH_STAGE_CGROUP, EBADF, "adopt into a closed scope");
     char unit[64], cause[CGROUP_CAUSE_TEXT] = "";
     (void)snprintf(unit, sizeof(unit), "%s.scope", cgroup->name);
-    int r = start_scope(scope, unit, pid, err);
+    int r = start_scope(scope, unit, pid, cgroup->keeper.pid, err);
     if (r < 0)
         return r;
     r = open_scope(cgroup, unit, pid);

@@ -155,12 +155,14 @@ Test(exec, deep_values_are_an_error_and_500_levels_are_not)
 
 Test(exec, args_of_hostile_depth_are_a_bad_request)
 {
+    static const char head[] = "{\"code\":\"return 1\",\"args\":{\"x\":", tail[] = "}}";
     size_t depth = 200000;
-    char *request = malloc(2 * depth + 64), *at = request;
-    at = stpcpy(at, "{\"code\":\"return 1\",\"args\":{\"x\":");
+    char *request = malloc(sizeof(head) + 2 * depth + sizeof(tail)), *at = request;
+    memcpy(at, head, sizeof(head) - 1);
+    at += sizeof(head) - 1;
     memset(at, '[', depth);
     memset(at + depth, ']', depth);
-    stpcpy(at + 2 * depth, "}}");
+    memcpy(at + 2 * depth, tail, sizeof(tail));
     _cleanup_answer_ struct answer a = exec_request(request, NULL);
     expect_reason(&a, "request");
     free(request);

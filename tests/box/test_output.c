@@ -237,11 +237,12 @@ Test(output, input_is_at_its_end_at_once_and_the_callers_stdin_is_not_consumed)
 
 Test(output, code_of_three_megabytes_and_arguments_of_one_work)
 {
+    static const char last_line[] = "print('end')\n";
     size_t code_len = 3 << 20, arg_len = 1 << 20;
-    char *code = malloc(code_len + 64), *arg = malloc(arg_len + 1);
+    char *code = malloc(code_len + 1 + sizeof(last_line)), *arg = malloc(arg_len + 1);
     memset(code, '#', code_len);
     code[code_len] = '\n';
-    stpcpy(code + code_len + 1, "print('end')\n");
+    memcpy(code + code_len + 1, last_line, sizeof(last_line));
     _cleanup_answer_ struct answer a = run_py(code, NULL);
     expect_stdout(&a, "end\n");
     memset(arg, 'y', arg_len);
