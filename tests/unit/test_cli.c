@@ -65,8 +65,6 @@ static const struct cli_syntax SYNTAX = {
 };
 
 #define WORDS(...) ((char *[]){"verb", __VA_ARGS__, NULL})
-/* For what is looked at after the macro's own block. */
-#define STATIC_WORDS(...) static char *words_[] = {"verb", __VA_ARGS__, NULL}
 
 static int parse_words(const struct cli_syntax *syntax, char **words, struct cli_parsed *parsed,
                        struct seen *seen)
@@ -82,13 +80,13 @@ static int parse_words(const struct cli_syntax *syntax, char **words, struct cli
 
 #define PARSES(want, ...)                                                                          \
     do {                                                                                           \
-        STATIC_WORDS(__VA_ARGS__);
-struct seen seen = {0};
-cr_assert_eq(parse_words(&SYNTAX, words_, &parsed, &seen), 0, "%s", err.message);
-cr_assert_str_eq(seen.log.data, want);
-buf_free(&seen.log);
-}
-while (0)
+        /* Static: parsed points into it, and is looked at behind this block. */                   \
+        static char *words_[] = {"verb", __VA_ARGS__, NULL};                                       \
+        struct seen seen = {0};                                                                    \
+        cr_assert_eq(parse_words(&SYNTAX, words_, &parsed, &seen), 0, "%s", err.message);          \
+        cr_assert_str_eq(seen.log.data, want);                                                     \
+        buf_free(&seen.log);                                                                       \
+    } while (0)
 #define REFUSES(words, ...)                                                                        \
     do {                                                                                           \
         struct seen seen = {0};                                                                    \
@@ -98,19 +96,19 @@ while (0)
         buf_free(&seen.log);                                                                       \
     } while (0)
 
-    Test(cli, options_in_every_form)
-    {
-        struct cli_parsed parsed;
-        PARSES("flag=NULL;file=x;file=;file=a=b;[-];", "--json", "--file", "x",
-               "--file=", "--file=a=b", "-");
-        PARSES("flag=NULL;[x];flag=NULL;", "-j", "x", "--json");
-        PARSES("timeout/--timeout=5;writable-root/--writable-root=1;", "--timeout=5",
-               "--writable-root");
-        PARSES("file=--json;", "--file", "--json");
-        PARSES("[];", "");
-        cr_assert_not(parsed.dashes);
-        cr_assert_null(parsed.rest[0]);
-    }
+Test(cli, options_in_every_form)
+{
+    struct cli_parsed parsed;
+    PARSES("flag=NULL;file=x;file=;file=a=b;[-];", "--json", "--file", "x", "--file=", "--file=a=b",
+           "-");
+    PARSES("flag=NULL;[x];flag=NULL;", "-j", "x", "--json");
+    PARSES("timeout/--timeout=5;writable-root/--writable-root=1;", "--timeout=5",
+           "--writable-root");
+    PARSES("file=--json;", "--file", "--json");
+    PARSES("[];", "");
+    cr_assert_not(parsed.dashes);
+    cr_assert_null(parsed.rest[0]);
+}
 
 Test(cli, two_dashes_end_the_options)
 {
