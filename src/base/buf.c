@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FIRST_CAP = 256, READ_CHUNK = 64 * 1024 };
+enum { FIRST_CAP = 256, READ_CHUNK = 4 * 1024 };
 
 void buf_free(struct buf *buf)
 {

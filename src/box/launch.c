@@ -219,6 +219,44 @@ static int move_into_cgroup(const struct hutch_run *run, struct hutch_error *err
     return 0;
 }
 
+/* The keeper is a second init that never gets its go-ahead: it leaves at the end of file on its
+ * control socket. The user namespace is there for the sake of what it must not be able to do. */
+static int spawn_keeper(const struct spawn *like, struct cgroup_keeper *ret_keeper,
+                        struct hutch_error *err)
+{
+    struct spawn spawn = {
+        .namespaces = CLONE_NEWUSER,
+        .cgroup_fd = -1,
+        .exe_fd = like->exe_fd,
+        .fds_len = PLAN_FD_PLAN + 1,
+    };
+    int in_cgroup, pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return error_errno(err, HUTCH_STAGE_LAUNCH, errno, "make a socket pair");
+    for (unsigned i = 0; i < spawn.fds_len; i++)
+        spawn.fds[i] = -1;
+    spawn.fds[PLAN_FD_PLAN] = like->fds[PLAN_FD_PLAN];
+    spawn.fds[PLAN_FD_CONTROL] = pair[1];
+    int r = spawn_init(&spawn, &ret_keeper->pid, &ret_keeper->pidfd, &in_cgroup, err);
+
+    (void)close(pair[1]);
+    if (r < 0)
+        (void)close(pair[0]);
+    else
+        ret_keeper->hold_fd = pair[0];
+    return r;
+}
+
+/* A user's systemd takes in only what already runs. */
+static int enter_scope(struct hutch_run *run, const struct spawn *spawn, struct hutch_error *err)
+{
+    struct cgroup_keeper keeper = {.pidfd = -1, .hold_fd = -1};
+    int r = spawn_keeper(spawn, &keeper, err);
+
+    return r < 0 ? r : cgroup_adopt(&run->cgroup, run->pid, &keeper, err);
+}
+
 static int spawn(struct hutch_run *run, const struct child_fds *c, struct hutch_error *err)
 {
     struct spawn spawn = {
@@ -235,7 +273,7 @@ static int spawn(struct hutch_run *run, const struct child_fds *c, struct hutch_
     if (r < 0)
         return r;
     if (run->cgroup.deferred)
-        return cgroup_adopt(&run->cgroup, run->pid, err);
+        return enter_scope(run, &spawn, err);
     return run->cgroup.dir_fd >= 0 && !in_cgroup ? move_into_cgroup(run, err) : 0;
 }
 

@@ -125,19 +125,58 @@ void run_teardown(struct hutch_run *run)
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-static void pass_on(struct output *output, const char *data, size_t len)
+/* A reader that is gone is an answer here, not a reason for the host to die: SIGPIPE is held back
+ * for this one write, whatever the host does with it. */
+static ssize_t write_quietly(int fd, const char *data, size_t len)
+{
+    const struct timespec no_time = {0};
+    sigset_t pipe_signal, before;
+    ssize_t n;
+    int error;
+
+    (void)sigemptyset(&pipe_signal);
+    (void)sigaddset(&pipe_signal, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    n = write(fd, data, len);
+    error = errno;
+    if (n < 0 && error == EPIPE && !sigismember(&before, SIGPIPE))
+        (void)sigtimedwait(&pipe_signal, NULL, &no_time);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return n;
+}
+
+/* The reader is gone (`hutch run ... | head`): nobody wants the rest, as SIGPIPE would say. */
+static void reader_is_gone(struct hutch_run *run, struct output *output)
+{
+    output->pass_on_fd = -1;
+    run_kill(run, RUN_BY_CANCEL);
+}
+
+static void pass_on(struct hutch_run *run, struct output *output, const char *data, size_t len)
 {
     while (len > 0) {
-        ssize_t n = write(output->pass_on_fd, data, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            output->pass_on_fd = -1; /* the reader is gone: counted, not kept */
+        ssize_t n = write_quietly(output->pass_on_fd, data, len);
+        if (n < 0 && errno == EAGAIN) { /* the caller's fd is non-blocking: it may block all the same */
+            struct pollfd fd = {.fd = output->pass_on_fd, .events = POLLOUT};
+            (void)poll(&fd, 1, -1);
+        } else if (n < 0 && errno != EINTR) {
+            reader_is_gone(run, output);
             return;
+        } else if (n > 0) {
+            data += n;
+            len -= (size_t)n;
         }
-        data += n;
-        len -= (size_t)n;
     }
+}
+
+/* Behind the cap nothing is written any more, so no write can tell that the reader is gone. */
+static void check_reader(struct hutch_run *run, struct output *output)
+{
+    struct pollfd fd = {.fd = output->pass_on_fd};
+
+    if (poll(&fd, 1, 0) > 0 && (fd.revents & (POLLERR | POLLHUP)) != 0)
+        reader_is_gone(run, output);
 }
 
 /* Keeps (or passes on) what the cap leaves room for, counts the rest. */
@@ -148,10 +187,12 @@ static void take_output(struct hutch_run *run, struct output *output, const char
     size_t keep = len < room ? len : (size_t)room;
 
     output->stream->total += len;
-    if (output->stream->passed_on && output->pass_on_fd >= 0)
-        pass_on(output, data, keep);
-    else if (!output->stream->passed_on)
+    if (!output->stream->passed_on)
         buf_put(&output->stream->kept, data, keep);
+    else if (output->pass_on_fd >= 0)
+        pass_on(run, output, data, keep);
+    if (output->stream->passed_on && output->pass_on_fd >= 0 && keep < len)
+        check_reader(run, output);
     if (output->stream->total > cap && run->request->flood == FLOOD_KILL)
         run_kill(run, RUN_BY_OUTPUT);
 }
@@ -228,27 +269,6 @@ static void next_input(struct hutch_run *run, const char **ret_data, size_t *ret
         refill_stdin(run);
     *ret_data = run->stdin_chunk + run->stdin_chunk_sent;
     *ret_len = run->stdin_chunk_len - run->stdin_chunk_sent;
-}
-
-/* A program that doesn't read gets EPIPE's sibling: the pipe just stays full. SIGPIPE can't be
- * ours to handle, so it is held back for this one write. */
-static ssize_t write_quietly(int fd, const char *data, size_t len)
-{
-    const struct timespec no_time = {0};
-    sigset_t pipe_signal, before;
-    ssize_t n;
-    int error;
-
-    (void)sigemptyset(&pipe_signal);
-    (void)sigaddset(&pipe_signal, SIGPIPE);
-    (void)pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-    n = write(fd, data, len);
-    error = errno;
-    if (n < 0 && error == EPIPE && !sigismember(&before, SIGPIPE))
-        (void)sigtimedwait(&pipe_signal, NULL, &no_time);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = error;
-    return n;
 }
 
 static void feed_stdin(struct hutch_run *run)
@@ -472,7 +492,9 @@ static void end_answered(struct hutch_run *run)
 
 static bool is_over(const struct hutch_run *run)
 {
-    return run->is_dead || (run->answered && run->init_ended);
+    /* Init's report comes when it has killed and reaped every process of the box: what is left
+     * is init itself, which can't fork any more. */
+    return run->is_dead || run->init_ended;
 }
 
 int run_step(struct hutch_run *run, struct hutch_error *err)

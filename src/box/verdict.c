@@ -204,7 +204,7 @@ void run_receipt(struct hutch_run *run)
 
 static int conclude_files(struct hutch_run *run, struct hutch_error *err)
 {
-    if (run->purpose != PLAN_RUN || run->work_fd < 0 || !run->is_dead ||
+    if (run->purpose != PLAN_RUN || run->work_fd < 0 ||
         !run->request->collect_files || plan_work_is_bound(run->request))
         return 0;
     return collect_files(run->work_fd, run->request, &COLLECT_BOUNDS, &run->result->files, err);

@@ -4,14 +4,17 @@
 #include <cap-ng.h>
 #include <string.h>
 
-bool caps_has(unsigned capability)
+bool caps_have(const unsigned *capabilities, unsigned len)
 {
     /* libcap-ng keeps what it read per thread; read anew, because the caller may have changed
      * its own sets between two runs. */
     capng_clear(CAPNG_SELECT_ALL);
     if (capng_get_caps_process() != 0)
         return false;
-    return capng_have_capability(CAPNG_EFFECTIVE, capability) == 1;
+    for (unsigned i = 0; i < len; i++)
+        if (capng_have_capability(CAPNG_EFFECTIVE, capabilities[i]) != 1)
+            return false;
+    return true;
 }
 
 char *caps_describe(void)

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* True if the calling thread has this capability in its effective set (CAP_SETUID, ...). */
-bool caps_has(unsigned capability);
+/* True if the calling thread has all of these in its effective set (CAP_SETUID, ...). */
+bool caps_have(const unsigned *capabilities, unsigned len);
 /* The calling thread's effective set as text for people ("none", "full", "setuid, setgid"); the
  * caller frees it. NULL without memory. */
 char *caps_describe(void);

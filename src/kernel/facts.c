@@ -9,7 +9,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -250,14 +249,10 @@ static int look_at_rootfs(const struct hutch_request *request, struct host_facts
 
 static void look_at_cpus(struct facts *facts)
 {
-    uint32_t random = 0;
-
     if (sched_getaffinity(0, sizeof(facts->cpu_mask), (cpu_set_t *)(void *)facts->cpu_mask) < 0)
         facts->cpu_mask[0] = 1; /* more CPUs than the mask has bits: one of them is always there */
     for (size_t i = 0; i < FACTS_CPU_WORDS; i++)
         facts->cpus += (unsigned)__builtin_popcountll(facts->cpu_mask[i]);
-    if (getrandom(&random, sizeof(random), GRND_NONBLOCK) == (ssize_t)sizeof(random))
-        facts->cpu_first = random % 1024;
 }
 
 /* A hard limit of 0 can't be set to the 1 that keeps a piped core handler from running as the

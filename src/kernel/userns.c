@@ -155,6 +155,7 @@ static int choose_self(const struct id_texts *t, struct facts *facts, struct hut
 
 int userns_choose(const char *range_text, struct facts *facts, struct hutch_error *err)
 {
+    static const unsigned NEEDED[] = {CAP_SETUID, CAP_SETGID};
     _cleanup_(id_texts_free) struct id_texts t = {0};
     struct id_range range;
     int r = parse_range(range_text, &range, err);
@@ -169,7 +170,7 @@ int userns_choose(const char *range_text, struct facts *facts, struct hutch_erro
     if (r < 0)
         return error_errno(err, HUTCH_STAGE_HOST, r,
                            "read /proc/self/uid_map (mount /proc if it is missing)");
-    if (!caps_has(CAP_SETUID) || !caps_has(CAP_SETGID))
+    if (!caps_have(NEEDED, ARRAY_LEN(NEEDED)))
         return choose_self(&t, facts, err);
     (void)read_text("/etc/subuid", &t.subuid); /* none: nothing is allocated */
     (void)read_text("/etc/subgid", &t.subgid);

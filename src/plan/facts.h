@@ -13,7 +13,7 @@
 #include "base/layer.h"
 #include "plan/wire.h"
 
-#define FACTS_CPU_WORDS 16 /* 1,024 CPUs, what a plain sched_getaffinity(2) mask holds */
+#define FACTS_CPU_WORDS PLAN_CPU_WORDS
 #define FACTS_PATH_MAX 4096
 
 /* An entry of the host's "/" that the host root file system shows: /usr and its links. */
@@ -53,7 +53,6 @@ struct facts {
     bool cgroup_deferred;                        /* entered after clone */
     uint64_t cpu_mask[FACTS_CPU_WORDS];          /* what the caller may run on */
     unsigned cpus;                               /* bits set in it */
-    unsigned cpu_first;                          /* where to start counting, spread over runs */
     bool core_fixed_at_zero; /* the hard limit of core files is 0: 1 can't be set */
 
     const struct sock_filter *seccomp, *init_seccomp;

@@ -217,40 +217,19 @@ static void add_rlimits(struct builder *b)
         builder_rlimit(b, RLIMIT_CPU, limits->cpu_time_ms / 1000 + 2, false);
 }
 
-/* As many of the caller's CPUs as the quota, rounded up, counted from a place that differs from
- * run to run. */
-static void add_affinity(struct builder *b, uint64_t mask[FACTS_CPU_WORDS])
-{
-    unsigned want = cpus_shown(b), seen = 0, taken = 0;
-    unsigned first = b->facts->cpus > 0 ? b->facts->cpu_first % b->facts->cpus : 0;
-
-    for (unsigned round = 0; round < 2 && taken < want; round++) {
-        seen = 0;
-        for (unsigned cpu = 0; cpu < FACTS_CPU_WORDS * 64U && taken < want; cpu++) {
-            uint64_t bit = 1ULL << (cpu % 64);
-            if ((b->facts->cpu_mask[cpu / 64] & bit) == 0)
-                continue;
-            if ((round == 0) == (seen++ >= first) && (mask[cpu / 64] & bit) == 0) {
-                mask[cpu / 64] |= bit;
-                taken++;
-            }
-        }
-    }
-}
-
 static void add_schedule(struct builder *b)
 {
-    uint64_t mask[FACTS_CPU_WORDS] = {0};
+    static const char ZEROS[8];
 
     if (cpus_shown(b) < b->facts->cpus) {
-        static const char ZEROS[8];
-        add_affinity(b, mask);
         buf_put(&b->block, ZEROS, (8 - b->block.len % 8) % 8);
-        b->header.affinity.offset = builder_data(b, mask, sizeof(mask));
+        b->header.affinity.offset =
+            builder_data(b, b->facts->cpu_mask, sizeof(b->facts->cpu_mask));
         b->header.affinity.count = FACTS_CPU_WORDS;
+        b->header.cpus = cpus_shown(b);
     }
     if (!b->facts->cgroup_memory)
-        b->header.nice = 19; /* or 32 allocators outrun the sampler six times over the limit */
+        b->header.nice = 19;
 }
 
 static void add_access(struct builder *b)

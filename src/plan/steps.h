@@ -23,7 +23,6 @@
     X(no_user_namespaces)                                                                          \
     X(mask)                                                                                        \
     X(pivot)                                                                                       \
-    X(loopback)                                                                                    \
     X(host_name)                                                                                   \
     X(rlimits)
 
@@ -42,8 +41,12 @@
     X(program_fds)                                                                                 \
     X(seccomp)
 
-/* In init again, on itself, once the program runs. */
+/* In init again, while the program's process takes its own steps beside it; the program is
+ * executed only when these are done. They are what takes longest and needs nothing of that
+ * process. */
 #define PLAN_GUARD_STEPS(X)                                                                        \
+    X(detach_old_root)                                                                             \
+    X(loopback)                                                                                    \
     X(guard_capabilities)                                                                          \
     X(guard_filter)
 

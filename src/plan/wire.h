@@ -96,6 +96,8 @@ struct plan_access_rule {
     uint32_t access;
 };
 
+#define PLAN_CPU_WORDS 16U /* 1,024 CPUs, what a plain sched_getaffinity(2) mask holds */
+
 enum plan_flags {
     PLAN_FLAG_RESULT_FD = 1U << 0,   /* the program keeps PLAN_FD_RESULT */
     PLAN_FLAG_EXEC_BY_FD = 1U << 1,  /* program is opened at PLAN_EXEC_FD */
@@ -121,7 +123,7 @@ struct plan_header {
     uint32_t program; /* absolute path, or a name to look for in path_dirs */
     struct plan_span argv;      /* uint64_t text offsets, 0 at the end: become pointers in place */
     struct plan_span env;       /* the same */
-    struct plan_span affinity;  /* uint64_t words of a CPU mask; none: all CPUs */
+    struct plan_span affinity;  /* uint64_t words: the caller's CPUs, of which the program gets... */
     struct plan_span path_dirs; /* uint32_t text offsets: where a bare program name is looked for */
     struct plan_span sources;   /* struct plan_source */
     struct plan_span lower;     /* uint32_t source indexes, topmost first, below our skeleton */
@@ -136,7 +138,9 @@ struct plan_header {
     uint64_t wall_ms;
     uint64_t cpu_time_ms;  /* 0: none, or kept by the host from the cgroup */
     uint64_t memory_bytes; /* the sampler's limit; 0: the cgroup keeps it */
-    uint32_t nice;         /* of the program */
+    uint32_t cpus;         /* ...this many, counted from the one it starts on; 0: all */
+    uint32_t nice;         /* given to the box's threads when the sampler is in a hurry */
+    uint32_t reserved;
     uint32_t fault_call;   /* the test build only: 1 + the set-up call that fails */
     uint64_t skip_steps;   /* the test build only: steps left out, by number */
 };

@@ -21,6 +21,7 @@ struct init {
     int ended;  /* the program has: status is its wait status */
     int status;
     int64_t deadline_ns;
+    int hurried; /* the box has been reniced, so that the sampler gets its turn */
     uint64_t memory_peak;
     uint64_t pids_peak;
 };
@@ -37,7 +38,8 @@ int64_t init_now_ns(void);
 struct watch_sample {
     uint64_t memory_bytes;
     uint64_t cpu_us;
-    uint64_t pids;
+    uint64_t pids;      /* threads included */
+    uint64_t processes;
 };
 int watch_open(struct init *init);
 /* True if the plan asks for the sampler. */

@@ -48,7 +48,7 @@ static const struct step STEPS[] = {
 
 #define STEP_FIRST_INIT PLAN_STEP_close_fds
 #define STEP_FIRST_PROGRAM PLAN_STEP_signals
-#define STEP_FIRST_GUARD PLAN_STEP_guard_capabilities
+#define STEP_FIRST_GUARD PLAN_STEP_detach_old_root
 #define STEP_END PLAN_STEP_read_plan
 
 static int left_out(const struct step_state *s, unsigned step)
@@ -76,8 +76,8 @@ static int run_steps(struct step_state *s, unsigned first, unsigned end, unsigne
 }
 
 /* The pipes between init and the program's process until its exec: `told` carries what failed
- * there and closes at the exec; `guarded` carries one byte once init guards itself, so that no
- * code of the box runs beside an unguarded PID 1. */
+ * there and closes at the exec; `guarded` carries one byte once init has taken its guard steps,
+ * so that no code of the box runs with the old root still there or beside an unguarded PID 1. */
 struct handshake {
     int told[2];
     int guarded[2];
@@ -90,15 +90,6 @@ static int wait_guarded(struct step_state *s, const struct handshake *h)
     sys_close(h->guarded[1]);
     s->object = "init's guard";
     return sys_call(__NR_read, h->guarded[0], &byte, 1) == 1 ? 0 : -5; /* EIO: init is gone */
-}
-
-static int program_steps(struct step_state *s, const struct handshake *h, unsigned *ret_failed)
-{
-    int r = run_steps(s, STEP_FIRST_PROGRAM, PLAN_STEP_seccomp, ret_failed);
-
-    if (r == 0)
-        r = wait_guarded(s, h);
-    return r == 0 ? run_steps(s, PLAN_STEP_seccomp, STEP_FIRST_GUARD, ret_failed) : r;
 }
 
 /* The test build says so when the call that was to fail was never reached. */
@@ -120,8 +111,10 @@ static void become_program(struct init *init, const struct handshake *h)
     struct step_state *s = &init->steps;
     unsigned failed = PLAN_STEP_fork;
     size_t len = 0;
-    int r = program_steps(s, h, &failed);
+    int r = run_steps(s, STEP_FIRST_PROGRAM, STEP_FIRST_GUARD, &failed);
 
+    if (r == 0)
+        r = wait_guarded(s, h);
     if (r == 0) {
         tell_no_fault(h);
         r = step_exec(s);

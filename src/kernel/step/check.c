@@ -101,7 +101,7 @@ static int lists_fit(const struct block *b, const struct plan_header *h)
 
     if (!span_fits(b, h->path_dirs, sizeof(*dirs)) || !span_fits(b, h->access, sizeof(*rules)) ||
         !span_fits(b, h->rlimits, sizeof(struct plan_rlimit)) ||
-        !span_fits(b, h->affinity, sizeof(uint64_t)))
+        !span_fits(b, h->affinity, sizeof(uint64_t)) || h->affinity.count > PLAN_CPU_WORDS)
         return 0;
     for (uint32_t i = 0; i < h->path_dirs.count; i++)
         if (!text_fits(b, dirs[i]))

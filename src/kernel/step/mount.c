@@ -66,27 +66,25 @@ int mount_open(int dir_fd, const char *path)
     return (int)step_call(__NR_openat2, dir_fd, path, &how, sizeof(how));
 }
 
-int mount_open_parent(int dir_fd, const char *path, const char **ret_name)
+int mount_open_parent(int dir_fd, const char *path, size_t len)
 {
     struct open_how how = {
         .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
     };
-    char parent[4096];
-    size_t cut = 0;
+    char parent[4096] = ".";
 
-    for (size_t i = 0; path[i] != '\0'; i++)
-        if (path[i] == '/')
-            cut = i;
-    if (cut == 0 || cut >= sizeof(parent)) {
-        *ret_name = path;
-        return (int)step_call(__NR_openat2, dir_fd, ".", &how, sizeof(how));
-    }
-    for (size_t i = 0; i < cut; i++)
+    if (len >= sizeof(parent))
+        return -36; /* ENAMETOOLONG */
+    for (size_t i = 0; i < len; i++)
         parent[i] = path[i];
-    parent[cut] = '\0';
-    *ret_name = path + cut + 1;
+    parent[len > 0 ? len : 1] = '\0';
     return (int)step_call(__NR_openat2, dir_fd, parent, &how, sizeof(how));
+}
+
+int mount_over_root(int mount_fd)
+{
+    return (int)step_call(__NR_move_mount, mount_fd, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH);
 }
 
 int mount_attach(int mount_fd, int dir_fd, const char *path)

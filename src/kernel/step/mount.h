@@ -18,10 +18,12 @@ int mount_clone(int dir_fd, const char *path);
 int mount_restrict(int mount_fd, uint32_t plan_flags);
 /* Attaches a detached mount at path below dir_fd, resolved inside dir_fd only. */
 int mount_attach(int mount_fd, int dir_fd, const char *path);
+/* Attaches a detached mount over "/", the one place that every host has. */
+int mount_over_root(int mount_fd);
 /* Opens path below dir_fd, resolved inside it, without magic links; O_PATH. */
 int mount_open(int dir_fd, const char *path);
-/* Opens the directory that path's last component lies in, beneath dir_fd and through no symlink,
- * and says where that component starts: what is made there is made inside dir_fd. */
-int mount_open_parent(int dir_fd, const char *path, const char **ret_name);
+/* Opens the first `len` bytes of path (0: dir_fd itself) as a directory, beneath dir_fd and through
+ * no symlink: what is made there is made inside dir_fd. */
+int mount_open_parent(int dir_fd, const char *path, size_t len);
 
 #endif

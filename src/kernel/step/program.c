@@ -57,24 +57,41 @@ int step_session(struct step_state *s)
 {
     long r;
 
+    (void)sys_call(__NR_umask, 022);
     s->object = "session";
     r = step_call(__NR_setsid);
     return r < 0 ? (int)r : 0;
 }
 
+/* `count` CPUs of the caller's, from the one that the kernel has just put this process on: it was
+ * the idlest, and every other choice would wait behind somebody. */
+static void choose_cpus(const uint64_t *allowed, uint32_t words, uint32_t count, uint32_t first,
+                        uint64_t *ret_mask)
+{
+    const uint32_t bits = words * 64;
+
+    for (uint32_t i = 0; i < bits && count > 0; i++) {
+        uint32_t cpu = (first + i) % bits;
+        uint64_t bit = 1ULL << (cpu % 64);
+        if (allowed[cpu / 64] & bit) {
+            ret_mask[cpu / 64] |= bit;
+            count--;
+        }
+    }
+}
+
 int step_schedule(struct step_state *s)
 {
     const struct plan_header *p = s->plan;
-    long r = 0;
+    uint64_t mask[PLAN_CPU_WORDS] = {0};
+    uint32_t cpu = 0;
 
+    if (p->cpus == 0 || p->affinity.count == 0)
+        return 0;
     s->object = "CPU affinity";
-    if (p->affinity.count > 0)
-        r = step_call(__NR_sched_setaffinity, 0, p->affinity.count * sizeof(uint64_t),
-                      plan_at(s, p->affinity.offset));
-    s->object = "nice value";
-    if (r >= 0 && p->nice > 0)
-        r = step_call(__NR_setpriority, PRIO_PROCESS, 0, p->nice);
-    return r < 0 ? (int)r : 0;
+    (void)sys_call(__NR_getcpu, &cpu, 0, 0);
+    choose_cpus(plan_at(s, p->affinity.offset), p->affinity.count, p->cpus, cpu, mask);
+    return (int)step_call(__NR_sched_setaffinity, 0, p->affinity.count * sizeof(uint64_t), mask);
 }
 
 /* Must: come while CAP_SETPCAP is still held. */

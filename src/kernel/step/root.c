@@ -51,9 +51,7 @@ static int make_dir(int dir_fd, const char *path, uint32_t mode)
 {
     long r = step_call(__NR_mkdirat, dir_fd, path, mode);
 
-    if (r < 0 && r != -SYS_EEXIST)
-        return (int)r;
-    return r == 0 ? (int)step_call(__NR_fchmodat, dir_fd, path, mode) : 0;
+    return r < 0 && r != -SYS_EEXIST ? (int)r : 0;
 }
 
 static int bounded_tmpfs(uint64_t bytes, uint64_t inodes)
@@ -97,16 +95,18 @@ static int make_data(struct step_state *s)
 
 static const char *const SCRATCH_DIRS[] = {"data", "tree", "root", "empty"};
 
+/* Must: set the file mode mask that makes every mode below exact; the program gets 022 later. */
 int step_scratch(struct step_state *s)
 {
     int r;
     long fd;
 
+    (void)sys_call(__NR_umask, 0);
     s->object = "scratch tmpfs";
     s->scratch_fd = bounded_tmpfs(SCRATCH_BYTES, SCRATCH_INODES);
     if (s->scratch_fd < 0)
         return s->scratch_fd;
-    r = mount_attach(s->scratch_fd, AT_FDCWD, "/");
+    r = mount_over_root(s->scratch_fd);
     for (size_t i = 0; r == 0 && i < sizeof(SCRATCH_DIRS) / sizeof(SCRATCH_DIRS[0]); i++)
         r = make_dir(s->scratch_fd, SCRATCH_DIRS[i], 0755);
     if (r < 0)
@@ -133,8 +133,6 @@ static int make_file(int dir_fd, const char *path, uint32_t mode, const char *da
         data += n;
         len -= (size_t)n;
     }
-    if (n >= 0)
-        n = step_call(__NR_fchmod, fd, mode);
     sys_close((int)fd);
     if (n < 0)
         return (int)n;
@@ -150,18 +148,50 @@ static int make_in(struct step_state *s, const struct plan_op *op, int dir, cons
     return (int)step_call(__NR_symlinkat, plan_text(s, op->text), dir, name);
 }
 
-static int make_one(struct step_state *s, const struct plan_op *op)
-{
-    const char *name = NULL;
-    int dir = mount_open_parent((op->flags & PLAN_IN_DATA) ? s->data_fd : s->tree_fd,
-                                plan_text(s, op->path), &name);
-    int r;
+/* The directory that the last file was made in: a plan makes them in runs. */
+struct parent {
+    int fd;
+    uint32_t flags;
+    const char *path;
+    size_t len;
+};
 
-    if (dir < 0)
-        return dir;
-    r = make_in(s, op, dir, name);
-    sys_close(dir);
-    return r;
+static size_t parent_len(const char *path)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; path[i] != '\0'; i++)
+        if (path[i] == '/')
+            len = i;
+    return len;
+}
+
+static int same_parent(const struct parent *p, const char *path, size_t len, uint32_t flags)
+{
+    if (p->fd < 0 || p->flags != flags || p->len != len)
+        return 0;
+    for (size_t i = 0; i < len; i++)
+        if (p->path[i] != path[i])
+            return 0;
+    return 1;
+}
+
+static int make_one(struct step_state *s, const struct plan_op *op, struct parent *p)
+{
+    const char *path = plan_text(s, op->path);
+    const uint32_t flags = op->flags & PLAN_IN_DATA;
+    const size_t len = parent_len(path);
+
+    if (!same_parent(p, path, len, flags)) {
+        sys_close(p->fd);
+        p->fd = mount_open_parent(flags ? s->data_fd : s->tree_fd, path, len);
+        p->flags = flags;
+        p->path = path;
+        p->len = len;
+    }
+    if (p->fd < 0)
+        return p->fd;
+    return make_in(s, op, p->fd, len > 0 ? path + len + 1 : path);
 }
 
 static int makes_files(const struct plan_op *op)
@@ -173,17 +203,17 @@ static int makes_files(const struct plan_op *op)
 int step_make_tree(struct step_state *s)
 {
     const struct plan_op *ops = plan_at(s, s->plan->ops.offset);
+    struct parent parent = {.fd = -1};
+    int r = 0;
 
-    for (uint32_t i = 0; i < s->plan->ops.count; i++) {
-        int r;
+    for (uint32_t i = 0; r == 0 && i < s->plan->ops.count; i++) {
         if (!makes_files(&ops[i]))
             continue;
         s->object = plan_text(s, ops[i].path);
-        r = make_one(s, &ops[i]);
-        if (r < 0)
-            return r;
+        r = make_one(s, &ops[i], &parent);
     }
-    return 0;
+    sys_close(parent.fd);
+    return r;
 }
 
 /* lowerdir=tree:lower0:lower1...; relative to scratch, our working directory meanwhile. */
@@ -392,9 +422,8 @@ static int root_readonly(struct step_state *s)
     return (int)step_call(__NR_mount_setattr, s->root_fd, "", AT_EMPTY_PATH, &attr, sizeof(attr));
 }
 
-/* Must: leave no way to the old root. After pivot_root(".", ".") it is mounted over the new one;
- * the detach takes it away with everything mounted in it, our scratch tmpfs too, and "/" is the
- * box's (pivot_root(2), NOTES). */
+/* Must: make "/" the box's. The old root is then mounted over it, reachable only by who was there
+ * before (pivot_root(2), NOTES), until the next step. */
 int step_pivot(struct step_state *s)
 {
     long r;
@@ -405,10 +434,6 @@ int step_pivot(struct step_state *s)
         r = step_call(__NR_fchdir, s->root_fd);
     if (r >= 0)
         r = step_call(__NR_pivot_root, ".", ".");
-    if (r >= 0)
-        r = step_call(__NR_umount2, ".", UMOUNT_DETACH);
-    if (r >= 0)
-        r = step_call(__NR_chdir, "/");
     if (r < 0)
         return (int)r;
     sys_close(s->scratch_fd);
@@ -416,6 +441,22 @@ int step_pivot(struct step_state *s)
     sys_close(s->root_fd);
     s->scratch_fd = s->tree_fd = s->root_fd = -1;
     return 0;
+}
+
+/* Must: leave no way to the old root, before the program is executed. Two mounts lie over the new
+ * root: our scratch tmpfs on top of the old root; "." is always the topmost. The kernel waits for
+ * readers here, which is why this is done beside the program's own steps. */
+int step_detach_old_root(struct step_state *s)
+{
+    long r;
+
+    s->object = "old root";
+    r = step_call(__NR_umount2, ".", UMOUNT_DETACH);
+    if (r >= 0)
+        r = step_call(__NR_umount2, ".", UMOUNT_DETACH);
+    if (r >= 0)
+        r = step_call(__NR_chdir, "/");
+    return (int)r;
 }
 
 /* Must: end in a directory that is below "/": one outside the root has a "(unreachable)" path. */

@@ -75,6 +75,7 @@ int step_fill_root(struct step_state *s);
 int step_no_user_namespaces(struct step_state *s);
 int step_mask(struct step_state *s);
 int step_pivot(struct step_state *s);
+int step_detach_old_root(struct step_state *s);
 int step_workdir(struct step_state *s);
 /* program.c: in the program's process, just before exec */
 int step_signals(struct step_state *s);
