@@ -5,6 +5,8 @@
  */
 #include "kernel/cgroup_internal.h"
 
+#include "kernel/spawn.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -15,9 +17,18 @@
  * of it is the smallest quota that it takes. */
 enum { CPU_PERIOD_USEC = 100000, STAT_TEXT = 4096 };
 
+static void keeper_end(struct cgroup_keeper *keeper)
+{
+    if (keeper->pidfd >= 0)
+        spawn_end(keeper->pid, keeper->pidfd);
+    close_fd(&keeper->pidfd);
+    close_fd(&keeper->hold_fd);
+}
+
 void cgroup_close(struct cgroup *cgroup)
 {
     scope_close(cgroup);
+    keeper_end(&cgroup->keeper);
     close_fd(&cgroup->dir_fd);
     close_fd(&cgroup->events_fd);
     close_fd(&cgroup->memory_events_fd);
@@ -275,10 +286,12 @@ int cgroup_create(const struct cgroup_place *place, const struct cgroup_limits *
     return create_found(place, limits, wanted, ret, (struct cause){cause, cause_len}, err);
 }
 
-int cgroup_adopt(struct cgroup *cgroup, pid_t pid, struct hutch_error *err)
+int cgroup_adopt(struct cgroup *cgroup, pid_t pid, const struct cgroup_keeper *keeper,
+                 struct hutch_error *err)
 {
     if (!cgroup->deferred || cgroup->dir_fd >= 0)
-        return 0;
+        return error_set(err, HUTCH_STAGE_CGROUP, EINVAL, "adopt into a cgroup that is there");
+    cgroup->keeper = *keeper;
     int r = scope_adopt(cgroup, pid, err);
     scope_close(cgroup);
     return r;

@@ -21,7 +21,9 @@
  *   scope      a transient scope with Delegate=yes, asked from the caller's systemd over D-Bus.
  *              The kernel lets no plain user move anything from a login session into it, so only
  *              systemd can: the box's first process is made outside, handed to systemd while it
- *              still waits for its plan, then put into the leaf. That is `deferred`.
+ *              still waits for its plan, then put into the leaf. That is `deferred`. systemd
+ *              removes a scope, and every count in it, as soon as it is empty; so a second
+ *              waiting process, the keeper, stays in it until cgroup_destroy().
  *
  * Boxes are directories named hutch-PID-RANDOM, locked (flock) for as long as their owner lives.
  * Nothing else is ever killed or removed. Each cgroup_create() removes what dead owners left.
@@ -71,6 +73,14 @@ struct cgroup_place {
     bool asked;                  /* cgroup*.c only: systemd had to be asked; worth a mark */
 };
 
+/* A process that does nothing but wait, and ends when the other end of hold_fd is closed (so it
+ * doesn't outlive us). No exit signal: it is waited for with __WALL. */
+struct cgroup_keeper {
+    pid_t pid;
+    int pidfd;
+    int hold_fd;
+};
+
 #define CGROUP_PLACE ((struct cgroup_place){.fd = -1})
 void cgroup_place_close(struct cgroup_place *place);
 #define _cleanup_cgroup_place_ _cleanup_(cgroup_place_close)
@@ -97,11 +107,16 @@ struct cgroup {
     struct cgroup_limits limits;
     unsigned wanted;
     void *bus; /* the connection to the caller's systemd */
+    struct cgroup_keeper keeper;
 };
 
 #define CGROUP                                                                                     \
-    ((struct cgroup){                                                                              \
-        .dir_fd = -1, .events_fd = -1, .memory_events_fd = -1, .place_fd = -1, .cpu_stat_fd = -1})
+    ((struct cgroup){.dir_fd = -1,                                                                 \
+                     .events_fd = -1,                                                              \
+                     .memory_events_fd = -1,                                                       \
+                     .place_fd = -1,                                                               \
+                     .cpu_stat_fd = -1,                                                            \
+                     .keeper = {.pidfd = -1, .hold_fd = -1}})
 /* Closes what is open and frees; kills and removes nothing (the next run's sweep would). Fine on
  * CGROUP and after cgroup_destroy(). */
 void cgroup_close(struct cgroup *cgroup);
@@ -136,8 +151,10 @@ int cgroup_create(const struct cgroup_place *place, const struct cgroup_limits *
                   unsigned wanted, struct cgroup *ret, char *cause, size_t cause_len,
                   struct hutch_error *err);
 
-/* Deferred only: puts the waiting process into the leaf, which gets its limits now. */
-int cgroup_adopt(struct cgroup *cgroup, pid_t pid, struct hutch_error *err);
+/* Deferred only: puts the waiting process into the leaf, which gets its limits now, and the
+ * keeper beside it. The keeper is the cgroup's from here on, also on failure. */
+int cgroup_adopt(struct cgroup *cgroup, pid_t pid, const struct cgroup_keeper *keeper,
+                 struct hutch_error *err);
 
 /* What the kernel has counted so far; valid until cgroup_destroy(). */
 int cgroup_usage(const struct cgroup *cgroup, struct cgroup_usage *ret_usage,

@@ -23,7 +23,7 @@
 
 #define MIB (1024ULL * 1024)
 
-enum { TEST_SECONDS = 60 };
+enum { TEST_SECONDS = 60, NOT_HERE = 77 };
 
 __attribute__((format(printf, 3, 4))) static void fail(int line, const char *what,
                                                        const char *format, ...)
@@ -40,7 +40,7 @@ __attribute__((format(printf, 3, 4))) static void fail(int line, const char *wha
 #define check(condition, ...)                                                                      \
     do {                                                                                           \
         if (!(condition))                                                                          \
-            fail(__LINE__, #condition, __VA_ARGS__);                                               \
+            fail(__LINE__, #condition, " " __VA_ARGS__);                                           \
     } while (0)
 
 static const struct cgroup_limits small = {.memory_bytes = 64 * MIB, .pids = 16, .cpus_milli = 500};
@@ -78,11 +78,31 @@ static pid_t clone_into(int dir_fd)
     return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 
+static struct cgroup_keeper start_keeper(void)
+{
+    int hold[2];
+    check(pipe2(hold, O_CLOEXEC) == 0, "%s", strerror(errno));
+    struct clone_args args = {.flags = CLONE_PIDFD};
+    struct cgroup_keeper keeper = {.pidfd = -1, .hold_fd = hold[1]};
+    args.pidfd = (uint64_t)(uintptr_t)&keeper.pidfd;
+    keeper.pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+    check(keeper.pid >= 0, "%s", strerror(errno));
+    if (keeper.pid == 0) {
+        char byte;
+        (void)dup2(hold[0], 0);
+        (void)close_range(1, ~0U, 0);
+        (void)!read(0, &byte, 1);
+        _exit(0);
+    }
+    (void)close(hold[0]);
+    return keeper;
+}
+
 /* Starts `program` in the leaf; a deferred one waits at a pipe until it was adopted. */
 static pid_t start(struct cgroup *cgroup, program_fn *program)
 {
     int go[2];
-    check(pipe2(go, O_CLOEXEC) == 0, "errno %s", strerror(errno));
+    check(pipe2(go, O_CLOEXEC) == 0);
     pid_t pid = clone_into(cgroup->dir_fd);
     check(pid >= 0, "clone3: %s", strerror(errno));
     if (pid == 0) {
@@ -96,9 +116,14 @@ static pid_t start(struct cgroup *cgroup, program_fn *program)
         _exit(0);
     }
     struct hutch_error err = {0};
-    int r = cgroup->deferred ? cgroup_adopt(cgroup, pid, &err) : 0;
+    struct cgroup_keeper keeper = {0};
+    int r = 0;
+    if (cgroup->deferred) {
+        keeper = start_keeper();
+        r = cgroup_adopt(cgroup, pid, &keeper, &err);
+    }
     check(r == 0, "adopt: %s", err.message);
-    check(write(go[1], "g", 1) == 1, "errno %s", strerror(errno));
+    check(write(go[1], "g", 1) == 1);
     (void)close(go[0]);
     (void)close(go[1]);
     return pid;
@@ -107,7 +132,7 @@ static pid_t start(struct cgroup *cgroup, program_fn *program)
 static int wait_for(pid_t pid)
 {
     int status;
-    check(waitpid(pid, &status, 0) == pid, "errno %s", strerror(errno));
+    check(waitpid(pid, &status, 0) == pid);
     return status;
 }
 
@@ -134,7 +159,7 @@ static void text_of(int dir_fd, const char *file, char text[static 128])
     int fd = openat(dir_fd, file, O_RDONLY | O_CLOEXEC);
     check(fd >= 0, "%s: %s", file, strerror(errno));
     ssize_t len = read(fd, text, 127);
-    check(len > 0, "errno %s", strerror(errno));
+    check(len > 0);
     text[len - 1] = '\0';
     (void)close(fd);
 }
@@ -195,6 +220,11 @@ static void nothing(void) {}
 
 /* ---- tests ---- */
 
+/* Where nothing can be had the other tests have nothing to look at. */
+#define NEED_CGROUP()                                                                              \
+    if (expected() == CGROUP_NONE_HERE)                                                            \
+    _exit(NOT_HERE)
+
 static void is_found_where_the_setting_has_it(void)
 {
     struct cgroup_place place = CGROUP_PLACE;
@@ -202,7 +232,7 @@ static void is_found_where_the_setting_has_it(void)
     char cause[CGROUP_CAUSE_TEXT];
     int r = cgroup_find(CGROUP_ALL, &place, cause, sizeof(cause), &err);
     if (expected() == CGROUP_NONE_HERE) {
-        check(r == 1, "errno %s", strerror(errno));
+        check(r == 1);
         check(strstr(cause, "enable-linger") && strstr(cause, "Delegate=yes"), "%s", cause);
         return;
     }
@@ -211,10 +241,6 @@ static void is_found_where_the_setting_has_it(void)
     check(place.controllers == CGROUP_ALL, "%s", cause);
     cgroup_place_close(&place);
 }
-
-#define NEED_CGROUP()                                                                              \
-    if (expected() == CGROUP_NONE_HERE)                                                            \
-    return
 
 static void has_its_limits_before_a_process(void)
 {
@@ -236,9 +262,9 @@ static void has_its_limits_before_a_process(void)
     check(strcmp(text, "16") == 0, "it is %s", text);
     text_of(cgroup.dir_fd, "cpu.max", text);
     check(strcmp(text, "50000 100000") == 0, "it is %s", text);
-    check(cgroup_populated(&cgroup) == 1, "errno %s", strerror(errno));
+    check(cgroup_populated(&cgroup) == 1);
     destroy(&cgroup);
-    check(WIFSIGNALED(wait_for(pid)), "errno %s", strerror(errno));
+    check(WIFSIGNALED(wait_for(pid)));
 }
 
 static void ends_a_process_over_the_memory_limit(void)
@@ -246,14 +272,14 @@ static void ends_a_process_over_the_memory_limit(void)
     NEED_CGROUP();
     struct cgroup cgroup = create(&small);
     int status = wait_for(start(&cgroup, eat_200m));
-    check(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "errno %s", strerror(errno));
+    check(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     struct cgroup_usage usage;
-    check(cgroup_usage(&cgroup, &usage, NULL) == 0, "errno %s", strerror(errno));
-    check(usage.oom_kills >= 1, "errno %s", strerror(errno));
-    check(usage.oom_kills != CGROUP_UNKNOWN, "errno %s", strerror(errno));
+    check(cgroup_usage(&cgroup, &usage, NULL) == 0);
+    check(usage.oom_kills >= 1);
+    check(usage.oom_kills != CGROUP_UNKNOWN);
     check(usage.memory_peak_bytes > 60 * MIB && usage.memory_peak_bytes <= 64 * MIB, "peak %llu",
           (unsigned long long)usage.memory_peak_bytes);
-    check(usage.memory_max_events > 0, "errno %s", strerror(errno));
+    check(usage.memory_max_events > 0);
     destroy(&cgroup);
 }
 
@@ -263,12 +289,12 @@ static void ends_the_whole_box_with_it_and_wakes_a_poll(void)
     struct cgroup cgroup = create(&small);
     pid_t pid = start(&cgroup, child_eats);
     struct pollfd event = {.fd = cgroup.memory_events_fd, .events = POLLPRI};
-    check(poll(&event, 1, 20000) == 1, "errno %s", strerror(errno));
+    check(poll(&event, 1, 20000) == 1);
     int status = wait_for(pid);
-    check(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "errno %s", strerror(errno));
+    check(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     event.fd = cgroup.events_fd;
     while (cgroup_populated(&cgroup) == 1)
-        check(poll(&event, 1, 20000) == 1, "errno %s", strerror(errno));
+        check(poll(&event, 1, 20000) == 1);
     destroy(&cgroup);
 }
 
@@ -280,8 +306,8 @@ static void counts_no_oom_kill_for_an_ordinary_kill(void)
     (void)kill(pid, SIGKILL);
     (void)wait_for(pid);
     struct cgroup_usage usage;
-    check(cgroup_usage(&cgroup, &usage, NULL) == 0, "errno %s", strerror(errno));
-    check(usage.oom_kills == 0, "errno %s", strerror(errno));
+    check(cgroup_usage(&cgroup, &usage, NULL) == 0);
+    check(usage.oom_kills == 0);
     destroy(&cgroup);
 }
 
@@ -291,11 +317,11 @@ static void bounds_processes_and_counts_the_refused(void)
     struct cgroup cgroup = create(&small);
     (void)wait_for(start(&cgroup, fork_50));
     struct cgroup_usage usage;
-    check(cgroup_usage(&cgroup, &usage, NULL) == 0, "errno %s", strerror(errno));
+    check(cgroup_usage(&cgroup, &usage, NULL) == 0);
     check(usage.pids_denied >= 1 && usage.pids_denied < 100, "denied %llu",
           (unsigned long long)usage.pids_denied);
     if (usage.pids_peak != CGROUP_UNKNOWN)
-        check(usage.pids_peak == 16, "errno %s", strerror(errno));
+        check(usage.pids_peak == 16);
     destroy(&cgroup);
 }
 
@@ -309,7 +335,7 @@ static void ends_a_fork_bomb_at_once(void)
     pid_t pid = start(&cgroup, fork_bomb);
     struct cgroup_usage usage = {0};
     while (usage.pids_denied < 100)
-        check(cgroup_usage(&cgroup, &usage, NULL) == 0, "errno %s", strerror(errno));
+        check(cgroup_usage(&cgroup, &usage, NULL) == 0);
     destroy(&cgroup);
     (void)wait_for(pid);
 }
@@ -326,7 +352,7 @@ static void keeps_a_fraction_of_a_cpu(void)
     (void)clock_gettime(CLOCK_MONOTONIC, &to);
     double wall = (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9;
     /* One second of CPU at half a CPU takes two; the last period may be used up to the full. */
-    check(wall >= 1.8, "errno %s", strerror(errno));
+    check(wall >= 1.8);
     destroy(&cgroup);
     (void)wait_for(pid);
 }
@@ -341,7 +367,7 @@ static void shares_no_limit_between_boxes(void)
     for (int i = 0; i < 3; i++)
         pid[i] = start(&cgroup[i], eat_40m);
     for (int i = 0; i < 3; i++) {
-        check(wait_for(pid[i]) == 0, "errno %s", strerror(errno));
+        check(wait_for(pid[i]) == 0);
         destroy(&cgroup[i]);
     }
 }
@@ -353,11 +379,11 @@ static void says_when_it_is_not_empty_yet(void)
     pid_t pid = start(&cgroup, sleep_on);
     /* Not reaped, but dead: the second try ends it at the latest. */
     int r = cgroup_destroy(&cgroup, 0, NULL);
-    check(r == 0 || r == -EAGAIN, "errno %s", strerror(errno));
+    check(r == 0 || r == -EAGAIN);
     if (r == -EAGAIN)
         destroy(&cgroup);
     (void)wait_for(pid);
-    check(cgroup_destroy(&cgroup, 0, NULL) == 0, "errno %s", strerror(errno));
+    check(cgroup_destroy(&cgroup, 0, NULL) == 0);
 }
 
 static void removes_nested_children(void)
@@ -365,9 +391,9 @@ static void removes_nested_children(void)
     NEED_CGROUP();
     struct cgroup cgroup = create(&small);
     pid_t pid = start(&cgroup, nothing);
-    check(mkdirat(cgroup.dir_fd, "a", 0755) == 0, "errno %s", strerror(errno));
-    check(mkdirat(cgroup.dir_fd, "a/b", 0755) == 0, "errno %s", strerror(errno));
-    check(mkdirat(cgroup.dir_fd, "a/c", 0755) == 0, "errno %s", strerror(errno));
+    check(mkdirat(cgroup.dir_fd, "a", 0755) == 0);
+    check(mkdirat(cgroup.dir_fd, "a/b", 0755) == 0);
+    check(mkdirat(cgroup.dir_fd, "a/c", 0755) == 0);
     (void)wait_for(pid);
     destroy(&cgroup);
 }
@@ -376,9 +402,9 @@ static void removes_nested_children(void)
 static pid_t crashing_owner(char path[static CGROUP_PATH_TEXT])
 {
     int out[2];
-    check(pipe2(out, O_CLOEXEC) == 0, "errno %s", strerror(errno));
+    check(pipe2(out, O_CLOEXEC) == 0);
     pid_t pid = fork();
-    check(pid >= 0, "errno %s", strerror(errno));
+    check(pid >= 0);
     if (pid == 0) {
         struct cgroup cgroup = create(&small);
         (void)start(&cgroup, sleep_on);
@@ -386,7 +412,7 @@ static pid_t crashing_owner(char path[static CGROUP_PATH_TEXT])
         sleep_on();
     }
     (void)close(out[1]);
-    check(read(out[0], path, CGROUP_PATH_TEXT) == CGROUP_PATH_TEXT, "errno %s", strerror(errno));
+    check(read(out[0], path, CGROUP_PATH_TEXT) == CGROUP_PATH_TEXT);
     (void)close(out[0]);
     return pid;
 }
@@ -405,14 +431,14 @@ static void sweeps_what_a_dead_owner_left_and_nothing_else(void)
     pid_t dead_pid = crashing_owner(dead), alive_pid = crashing_owner(alive);
     (void)kill(dead_pid, SIGKILL);
     (void)wait_for(dead_pid);
-    check(is_there(dead), "errno %s", strerror(errno));
+    check(is_there(dead));
     struct cgroup cgroup = create(&small);
-    check(!is_there(dead), "errno %s", strerror(errno));
-    check(is_there(alive), "errno %s", strerror(errno));
+    check(!is_there(dead));
+    check(is_there(alive));
     (void)kill(alive_pid, SIGKILL);
     (void)wait_for(alive_pid);
     struct cgroup other = create(&small);
-    check(!is_there(alive), "errno %s", strerror(errno));
+    check(!is_there(alive));
     destroy(&cgroup);
     destroy(&other);
 }
@@ -420,8 +446,8 @@ static void sweeps_what_a_dead_owner_left_and_nothing_else(void)
 static void own_path(char text[static 512])
 {
     FILE *file = fopen("/proc/self/cgroup", "re");
-    check(file != NULL, "errno %s", strerror(errno));
-    check(fgets(text, 512, file) != NULL, "errno %s", strerror(errno));
+    check(file != NULL);
+    check(fgets(text, 512, file) != NULL);
     (void)fclose(file);
 }
 
@@ -434,24 +460,25 @@ static void leaves_no_directory_and_puts_processes_back(void)
     pid_t pid = start(&cgroup, nothing);
     (void)wait_for(pid);
     (void)snprintf(path, sizeof(path), "%s", cgroup.path);
-    check(is_there(path), "errno %s", strerror(errno));
+    check(is_there(path));
     destroy(&cgroup);
     own_path(after);
     check(strcmp(before, after) == 0, "it is %s", before);
-    check(!is_there(path), "errno %s", strerror(errno));
+    check(!is_there(path));
     char *slash = strrchr(path, '/');
-    *slash = '\0';
-    if (expected() == CGROUP_SLICE)
-        check(!is_there(path), "errno %s", strerror(errno));
     (void)snprintf(slash, 16, "/hutch-host");
-    check(!is_there(path), "errno %s", strerror(errno));
+    while (expected() == CGROUP_SCOPE && is_there(path))
+        (void)poll(NULL, 0, 10); /* systemd's part; the test's deadline bounds it */
+    check(!is_there(path));
+    *slash = '\0';
+    check(is_there(path) == (expected() == CGROUP_DELEGATED));
 }
 
 static void many_runs(void)
 {
     for (int i = 0; i < 10; i++) {
         struct cgroup cgroup = create(&small);
-        check(wait_for(start(&cgroup, nothing)) == 0, "errno %s", strerror(errno));
+        check(wait_for(start(&cgroup, nothing)) == 0);
         destroy(&cgroup);
     }
 }
@@ -468,7 +495,7 @@ static void lets_many_processes_do_it_at_once(void)
         }
     }
     for (size_t i = 0; i < ARRAY_LEN(pid); i++)
-        check(wait_for(pid[i]) == 0, "errno %s", strerror(errno));
+        check(wait_for(pid[i]) == 0);
 }
 
 static double now(void)
@@ -536,7 +563,7 @@ static const struct {
     TEST(tells_what_it_costs),
 };
 
-static bool passes(size_t index)
+static int run_one(size_t index)
 {
     (void)fflush(stdout);
     pid_t pid = fork();
@@ -548,15 +575,20 @@ static bool passes(size_t index)
     }
     int status = -1;
     (void)waitpid(pid, &status, 0);
-    (void)printf("%s %s\n", status == 0 ? "ok  " : "FAIL", tests[index].name);
-    return status == 0;
+    return status;
 }
 
 int main(void)
 {
-    size_t passed = 0;
-    for (size_t i = 0; i < ARRAY_LEN(tests); i++)
-        passed += passes(i);
-    (void)printf("cgroup: %zu passed, %zu failed\n", passed, ARRAY_LEN(tests) - passed);
-    return passed == ARRAY_LEN(tests) ? 0 : 1;
+    size_t passed = 0, failed = 0;
+    for (size_t i = 0; i < ARRAY_LEN(tests); i++) {
+        int status = run_one(i);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_HERE)
+            continue;
+        (void)printf("%s %s\n", status == 0 ? "ok  " : "FAIL", tests[i].name);
+        passed += status == 0;
+        failed += status != 0;
+    }
+    (void)printf("cgroup: %zu passed, %zu failed\n", passed, failed);
+    return failed == 0 ? 0 : 1;
 }
