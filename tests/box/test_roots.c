@@ -120,8 +120,8 @@ Test(roots, writable_root_is_bounded_by_disk)
     _cleanup_answer_ struct answer a =
         run_command(LIST("--writable-root", "--disk", "4M"),
                     LIST("/bin/sh", "-c",
-                         "head -c 100000000 /dev/zero >/usr/big; echo $?; "
-                         "test $(stat -c %s /usr/big) -le 4194304 && echo bounded"));
+                         "head -c 100000000 /dev/zero >/big; echo $?; "
+                         "test $(stat -c %s /big) -le 4194304 && echo bounded"));
     expect_reason(&a, "exit");
     expect(&a, strstr(answer_text(&a, "stdout"), "bounded") &&
                    strstr(answer_text(&a, "stderr"), "No space left"));
@@ -316,7 +316,7 @@ static const char *venv_new(const char *dir)
 
 Test(roots, python_of_a_venv_brings_its_packages)
 {
-    _cleanup_tempdir_ struct tempdir dir = tempdir_new();
+    _cleanup_tempdir_ struct tempdir dir = tempdir_home();
     const char *private = path_in(dir.path, "home");
     cr_assert_eq(mkdir(private, 0700), 0);
     const char *python = venv_new(private);
@@ -350,4 +350,28 @@ Test(roots, relative_python_is_taken_from_the_current_directory)
     _cleanup_answer_ struct answer a = hutch_with(
         &base, LIST("run", "--json", "--language", "python", "--python", "venv/bin/python3", "-"));
     expect_stdout(&a, "from the venv\n");
+}
+
+Test(roots, python_of_a_venv_below_tmp_works_too)
+{
+    _cleanup_tempdir_ struct tempdir dir = tempdir_new();
+    const char *python = venv_new(dir.path);
+    _cleanup_answer_ struct answer a =
+        run_py("import only_here\nopen('/tmp/mine', 'w').write('x')\nprint(only_here.VALUE)",
+               LIST("--python", python));
+    expect_stdout(&a, "from the venv\n");
+}
+
+Test(roots, binds_below_the_writable_places_are_on_top_of_them)
+{
+    static const char *const targets[] = {"/tmp/in", "/work/in", "/work/deep/er/in"};
+    _cleanup_tempdir_ struct tempdir dir = tempdir_new();
+    file_new(dir.path, "data", "seen\n", 0644);
+    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
+        _cleanup_answer_ struct answer a = run_command(
+            LIST("--ro-bind", text_format("%s:%s", dir.path, targets[i])),
+            LIST("sh", "-c", text_format("cat %s/data; echo x >/work/made", targets[i])));
+        expect_stdout(&a, "seen\n");
+        expect(&a, answer_len(&a, "files") == 1);
+    }
 }

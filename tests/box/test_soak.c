@@ -84,6 +84,7 @@ static void own_tmp(void)
     cr_assert_eq(unshare(CLONE_NEWNS), 0, "%s", strerror(errno));
     cr_assert_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0, "%s", strerror(errno));
     cr_assert_eq(mount("none", "/tmp", "tmpfs", 0, NULL), 0, "%s", strerror(errno));
+    cr_assert_eq(setenv("TMPDIR", "/tmp", 1), 0);
 }
 
 static const char *tmp_names(void)

@@ -43,7 +43,7 @@ TestSuite(tool, .timeout = 120);
     "try_('unix', lambda: socket.socketpair()[0])\n"                                               \
     "try_('execve_probe', lambda: call(59, b'/no/such/program', None, None))\n"                    \
     "try_('execveat_probe', lambda: call(322, -100, b'/no/such/program', None, None, 0))\n"        \
-    "try_('ptrace', lambda: call(101, 0, 0, 0, 0))\n"                                              \
+    "try_('ptrace', lambda: call(101, 0x4200, 0, 0, 0))\n"                                         \
     "try_('keyctl', lambda: call(250, 0, -2, 1))\n"                                                \
     "try_('unshare', lambda: call(272, 0x10000000))\n"                                             \
     "try_('io_uring', lambda: call(425, 1, None))\n"                                               \

@@ -30,14 +30,25 @@ const char *text_format(const char *format, ...)
     return text;
 }
 
-struct tempdir tempdir_new(void)
+static struct tempdir tempdir_in(const char *base)
 {
     struct tempdir dir;
-    const char *base = getenv("TMPDIR");
-    snprintf(dir.path, sizeof dir.path, "%s/" TEMP_PREFIX "XXXXXX", base && *base ? base : "/tmp");
+    snprintf(dir.path, sizeof dir.path, "%s/" TEMP_PREFIX "XXXXXX", base);
     cr_assert_not_null(mkdtemp(dir.path), "mkdtemp: %s", strerror(errno));
     cr_assert_eq(chmod(dir.path, 0755), 0);
     return dir;
+}
+
+struct tempdir tempdir_new(void)
+{
+    const char *base = getenv("TMPDIR");
+    return tempdir_in(base && *base ? base : "/tmp");
+}
+
+struct tempdir tempdir_home(void)
+{
+    const char *home = getenv("HOME");
+    return tempdir_in(home && *home ? home : is_root() ? "/root" : "/tmp");
 }
 
 static int open_up(const char *path, const struct stat *info, int type, struct FTW *where)

@@ -16,6 +16,8 @@ struct tempdir {
     char path[256];
 };
 struct tempdir tempdir_new(void);
+/* The same in the home directory, where a box has no directory of its own. */
+struct tempdir tempdir_home(void);
 void tempdir_free(struct tempdir *dir);
 #define _cleanup_tempdir_ __attribute__((cleanup(tempdir_free)))
 
