@@ -23,6 +23,8 @@
     X(no_user_namespaces)                                                                          \
     X(mask)                                                                                        \
     X(pivot)                                                                                       \
+    X(detach_old_root)                                                                             \
+    X(loopback)                                                                                    \
     X(host_name)                                                                                   \
     X(rlimits)
 
@@ -41,12 +43,9 @@
     X(program_fds)                                                                                 \
     X(seccomp)
 
-/* In init again, while the program's process takes its own steps beside it; the program is
- * executed only when these are done. They are what takes longest and needs nothing of that
- * process. */
+/* In init again, on itself, while the program's process takes its own steps; the program is
+ * executed only when these are done. */
 #define PLAN_GUARD_STEPS(X)                                                                        \
-    X(detach_old_root)                                                                             \
-    X(loopback)                                                                                    \
     X(guard_capabilities)                                                                          \
     X(guard_filter)
 

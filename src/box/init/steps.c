@@ -48,7 +48,7 @@ static const struct step STEPS[] = {
 
 #define STEP_FIRST_INIT PLAN_STEP_close_fds
 #define STEP_FIRST_PROGRAM PLAN_STEP_signals
-#define STEP_FIRST_GUARD PLAN_STEP_detach_old_root
+#define STEP_FIRST_GUARD PLAN_STEP_guard_capabilities
 #define STEP_END PLAN_STEP_read_plan
 
 static int left_out(const struct step_state *s, unsigned step)
@@ -77,7 +77,7 @@ static int run_steps(struct step_state *s, unsigned first, unsigned end, unsigne
 
 /* The pipes between init and the program's process until its exec: `told` carries what failed
  * there and closes at the exec; `guarded` carries one byte once init has taken its guard steps,
- * so that no code of the box runs with the old root still there or beside an unguarded PID 1. */
+ * so that no code of the box runs beside an unguarded PID 1. */
 struct handshake {
     int told[2];
     int guarded[2];

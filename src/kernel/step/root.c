@@ -443,9 +443,8 @@ int step_pivot(struct step_state *s)
     return 0;
 }
 
-/* Must: leave no way to the old root, before the program is executed. Two mounts lie over the new
- * root: our scratch tmpfs on top of the old root; "." is always the topmost. The kernel waits for
- * readers here, which is why this is done beside the program's own steps. */
+/* Must: leave no way to the old root. Two mounts lie over the new one: our scratch tmpfs on top of
+ * the old root; "." is always the topmost. */
 int step_detach_old_root(struct step_state *s)
 {
     long r;
