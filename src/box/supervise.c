@@ -28,6 +28,9 @@
 #define NS_PER_MS 1000000LL
 /* Building a box takes a millisecond; a machine in trouble gets this long. */
 #define SETUP_LIMIT_NS (30 * NS_PER_S)
+/* Init keeps the wall limit too, and can say what was used until then; the host waits this much
+ * longer for it. */
+#define INIT_FIRST_NS (40 * NS_PER_MS)
 /* Read at a time, and at most this often in a row before other fds have their turn. */
 #define READ_BYTES 65536
 #define READS_IN_A_ROW 16
@@ -301,7 +304,8 @@ static void started(struct hutch_run *run)
 {
     run->state = RUN_RUNNING;
     run->running_ns = run_now_ns();
-    run->deadline_ns = run->running_ns + (int64_t)run->request->limits.timeout_ms * NS_PER_MS;
+    run->deadline_ns = run->running_ns + INIT_FIRST_NS +
+                       (int64_t)run->request->limits.timeout_ms * NS_PER_MS;
     set_timer(run, run->deadline_ns);
 }
 

@@ -16,7 +16,7 @@ void builder_init(struct builder *b, const struct hutch_request *request,
 void builder_free(struct builder *b)
 {
     struct buf *all[] = {&b->block, &b->argv, &b->env,   &b->path_dirs, &b->sources, &b->lower,
-                         &b->ops,   &b->masks, &b->rlimits, &b->access, &b->dirs};
+                         &b->ops,   &b->masks, &b->rlimits, &b->access, &b->made};
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         buf_free(all[i]);
@@ -42,16 +42,29 @@ static const char *relative(const char *path)
     return path;
 }
 
+/* How `made` marks its paths. */
+enum { MADE_DIR = 'r', MADE_DATA_DIR = 'd', MADE_FILE = 'f' };
+
 static void put_op(struct builder *b, const struct plan_op *op) { buf_put(&b->ops, op, sizeof(*op)); }
 
-static bool dir_is_made(const struct builder *b, const char *path, uint32_t flags)
+static bool is_made(const struct builder *b, char mark, const char *path)
 {
-    char mark = (flags & PLAN_IN_DATA) ? 'd' : 'r';
-
-    for (size_t at = 0; at < b->dirs.len; at += strlen(b->dirs.data + at) + 1)
-        if (b->dirs.data[at] == mark && strcmp(b->dirs.data + at + 1, path) == 0)
+    for (size_t at = 0; at < b->made.len; at += strlen(b->made.data + at) + 1)
+        if (b->made.data[at] == mark && strcmp(b->made.data + at + 1, path) == 0)
             return true;
     return false;
+}
+
+static void note_made(struct builder *b, char mark, const char *path)
+{
+    buf_put(&b->made, &mark, 1);
+    buf_put(&b->made, path, strlen(path) + 1);
+}
+
+bool builder_has(const struct builder *b, const char *path)
+{
+    path = relative(path);
+    return is_made(b, MADE_DIR, path) || is_made(b, MADE_FILE, path);
 }
 
 /* "a/b/c": makes a and a/b. */
@@ -73,12 +86,13 @@ void builder_dir(struct builder *b, const char *path, uint32_t mode, uint32_t fl
 {
     struct plan_op op = {.kind = PLAN_OP_DIR, .mode = mode, .flags = flags & PLAN_IN_DATA};
 
+    const char mark = (flags & PLAN_IN_DATA) ? MADE_DATA_DIR : MADE_DIR;
+
     path = relative(path);
-    if (*path == '\0' || dir_is_made(b, path, flags))
+    if (*path == '\0' || is_made(b, mark, path))
         return;
     parents(b, path, flags);
-    buf_puts(&b->dirs, (flags & PLAN_IN_DATA) ? "d" : "r");
-    buf_put(&b->dirs, path, strlen(path) + 1);
+    note_made(b, mark, path);
     op.path = builder_text(b, path);
     put_op(b, &op);
 }
@@ -90,6 +104,8 @@ void builder_file(struct builder *b, const char *path, uint32_t mode, uint32_t f
 
     path = relative(path);
     parents(b, path, flags);
+    if ((flags & PLAN_IN_DATA) == 0) /* there they can be many, and no bind meets one */
+        note_made(b, MADE_FILE, path);
     op.path = builder_text(b, path);
     op.data = builder_data(b, data, len);
     op.data_len = (uint32_t)len;
@@ -247,7 +263,7 @@ static int first_failure(const struct builder *b)
 {
     const struct buf *all[] = {&b->block, &b->argv,  &b->env,     &b->path_dirs, &b->sources,
                                &b->lower, &b->ops,   &b->masks,   &b->rlimits,   &b->access,
-                               &b->dirs};
+                               &b->made};
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         if (all[i]->failed != 0)

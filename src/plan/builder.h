@@ -14,7 +14,7 @@ struct builder {
     struct plan_header header;
     struct buf block;                      /* the header's room, texts, data */
     struct buf argv, env, path_dirs, sources, lower, ops, masks, rlimits, access; /* tables */
-    struct buf dirs; /* the directories made so far, "path\0path\0" */
+    struct buf made; /* the directories and the root's files so far, "rpath\0fpath\0" */
 };
 
 void builder_init(struct builder *b, const struct hutch_request *request,
@@ -28,6 +28,8 @@ uint32_t builder_data(struct builder *b, const void *data, size_t len);
 void builder_dir(struct builder *b, const char *path, uint32_t mode, uint32_t flags);
 void builder_file(struct builder *b, const char *path, uint32_t mode, uint32_t flags,
                   const void *data, size_t len);
+/* True if the root has that directory or file by now. */
+bool builder_has(const struct builder *b, const char *path);
 void builder_symlink(struct builder *b, const char *path, const char *target);
 void builder_bind(struct builder *b, uint32_t source, const char *path, uint32_t flags);
 void builder_bind_data(struct builder *b, const char *dir, const char *path, uint32_t flags);

@@ -293,6 +293,10 @@ int plan_build(const struct hutch_request *request, enum plan_purpose purpose,
 
     builder_init(&b, request, purpose, facts);
     plan_add_root(&b);
+    if (b.sources.len / sizeof(struct plan_source) > PLAN_SOURCES_MAX)
+        return error_request(err, "%zu binds are too many for one box; bind directories that hold "
+                                  "several of them",
+                             request->binds_len);
     r = plan_add_payload(&b, err);
     if (r < 0)
         return r;

@@ -5,11 +5,13 @@
  * read-only mount attached over a mount point there. For a directory as root the same tree lies
  * on top of it as the first layer of an overlay.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "plan/builder.h"
 #include "plan/skeleton.h"
 
+#define VAR_TMP "/var/tmp"
 #define BIND_FLAGS (PLAN_READONLY | PLAN_NOSUID | PLAN_NODEV)
 
 const char *const PLAN_HOST_ENTRIES[] = {"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"};
@@ -27,6 +29,16 @@ static bool is_host_root(const struct builder *b)
 {
     return strcmp(b->request->rootfs, "host") == 0;
 }
+
+static bool is_bound(const struct hutch_request *request, const char *target)
+{
+    for (size_t i = 0; i < request->binds_len; i++)
+        if (strcmp(request->binds[i].target, target) == 0)
+            return true;
+    return false;
+}
+
+bool plan_work_is_bound(const struct hutch_request *request) { return is_bound(request, "/work"); }
 
 static void add_host_entries(struct builder *b)
 {
@@ -62,7 +74,7 @@ static void add_host_etc(struct builder *b)
         }
         builder_bind(b, builder_source(b, path, -1), path, BIND_FLAGS | PLAN_NOEXEC);
     }
-    if (b->facts->localtime[0] != '\0')
+    if (b->facts->localtime[0] != '\0' && !is_bound(b->request, "/etc/localtime"))
         builder_symlink(b, "/etc/localtime", b->facts->localtime);
 }
 
@@ -71,18 +83,6 @@ static void add_skeleton(struct builder *b)
     for (size_t i = 0; i < SKELETON_FILES_LEN; i++)
         builder_file(b, SKELETON_FILES[i].path, 0644, 0, SKELETON_FILES[i].data,
                      SKELETON_FILES[i].len);
-}
-
-/* --python: its prefix (and that of what it links to) at its own place. */
-static void add_prefixes(struct builder *b)
-{
-    for (size_t i = 0; i < ARRAY_LEN(b->facts->prefixes); i++) {
-        const char *prefix = b->facts->prefixes[i];
-        if (prefix[0] == '\0')
-            continue;
-        builder_dir(b, prefix, 0755, 0);
-        builder_bind(b, builder_source(b, prefix, -1), prefix, BIND_FLAGS);
-    }
 }
 
 static const char *const DEV_NODES[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
@@ -120,16 +120,6 @@ static const struct {
     {"shm", "/dev/shm", 01777, PLAN_NOSUID | PLAN_NODEV | PLAN_NOEXEC},
 };
 
-static bool is_bound(const struct hutch_request *request, const char *target)
-{
-    for (size_t i = 0; i < request->binds_len; i++)
-        if (strcmp(request->binds[i].target, target) == 0)
-            return true;
-    return false;
-}
-
-bool plan_work_is_bound(const struct hutch_request *request) { return is_bound(request, "/work"); }
-
 static void add_data(struct builder *b)
 {
     for (size_t i = 0; i < ARRAY_LEN(DATA_PLACES); i++) {
@@ -139,30 +129,66 @@ static void add_data(struct builder *b)
     }
 }
 
+/* Writes where in the host root `target` really is, as far as its links are ours. */
+static void follow_links(const struct builder *b, const char *target, char *ret_path, size_t size)
+{
+    const char *prefix = "", *rest = target;
+
+    for (size_t i = 0; is_host_root(b) && i < b->facts->entries_len; i++) {
+        const struct facts_entry *entry = &b->facts->entries[i];
+        size_t len = strlen(entry->name);
+        if (entry->present && entry->is_link && strncmp(target + 1, entry->name, len) == 0 &&
+            (target[1 + len] == '/' || target[1 + len] == '\0')) {
+            prefix = entry->target;
+            rest = target + 1 + len;
+        }
+    }
+    if (is_host_root(b) && strncmp(target, VAR_TMP "/", strlen(VAR_TMP "/")) == 0) {
+        prefix = "tmp";
+        rest = target + strlen(VAR_TMP);
+    }
+    while (*prefix == '/')
+        prefix++;
+    (void)snprintf(ret_path, size, "%s%s%s", *prefix != '\0' ? "/" : "", prefix, rest);
+}
+
 /* A mount point below /work, /tmp or /dev/shm lies in the data tmpfs, unless that place is a
- * bind itself: then the point must exist in its source. */
+ * bind itself: then the point must exist in its source. What is there anyway, /etc/hosts say, is
+ * a mount point as it is. */
 static void add_mount_point(struct builder *b, const char *target, bool is_dir)
 {
-    char path[FACTS_PATH_MAX + 8];
+    char at[FACTS_PATH_MAX + 128], path[sizeof(at) + 8];
     uint32_t flags = 0;
 
-    path[0] = '\0';
-    strncat(path, target, sizeof(path) - 1);
+    follow_links(b, target, at, sizeof(at));
+    (void)snprintf(path, sizeof(path), "%s", at);
     for (size_t i = 0; i < ARRAY_LEN(DATA_PLACES); i++) {
         size_t len = strlen(DATA_PLACES[i].path);
-        if (strncmp(target, DATA_PLACES[i].path, len) != 0 || target[len] != '/')
+        if (strncmp(at, DATA_PLACES[i].path, len) != 0 || at[len] != '/')
             continue;
         if (is_bound(b->request, DATA_PLACES[i].path))
             return;
         flags = PLAN_IN_DATA;
-        path[0] = '\0';
-        strncat(path, DATA_PLACES[i].dir, sizeof(path) - 1);
-        strncat(path, target + len, sizeof(path) - strlen(path) - 1);
+        (void)snprintf(path, sizeof(path), "%s%s", DATA_PLACES[i].dir, at + len);
     }
+    if (flags == 0 && builder_has(b, path))
+        return;
     if (is_dir)
         builder_dir(b, path, 0755, flags);
     else
         builder_file(b, path, 0644, flags, "", 0);
+}
+
+/* --python: its prefix (and that of what it links to) at its own place. */
+static void add_prefixes(struct builder *b)
+{
+    for (size_t i = 0; i < ARRAY_LEN(b->facts->prefixes); i++) {
+        const char *prefix = b->facts->prefixes[i];
+        if (prefix[0] == '\0')
+            continue;
+        add_mount_point(b, prefix, true);
+        builder_bind(b, builder_source(b, prefix, -1), prefix, BIND_FLAGS);
+    }
 }
 
 static void add_binds(struct builder *b)
@@ -216,11 +242,11 @@ void plan_add_root(struct builder *b)
         add_host_entries(b);
         add_host_etc(b);
         builder_dir(b, "/var", 0755, 0);
-        builder_symlink(b, "/var/tmp", "/tmp");
+        builder_symlink(b, VAR_TMP, "/tmp");
     }
-    add_prefixes(b);
     add_proc(b);
     add_dev(b);
     add_data(b);
+    add_prefixes(b); /* one below /tmp is mounted over it */
     add_binds(b);
 }

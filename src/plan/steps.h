@@ -25,8 +25,7 @@
     X(pivot)                                                                                       \
     X(detach_old_root)                                                                             \
     X(loopback)                                                                                    \
-    X(host_name)                                                                                   \
-    X(rlimits)
+    X(host_name)
 
 /* In the program's process. */
 #define PLAN_PROGRAM_STEPS(X)                                                                      \
@@ -39,6 +38,7 @@
     X(drop_capabilities)                                                                           \
     X(no_new_privs)                                                                                \
     X(landlock)                                                                                    \
+    X(rlimits)                                                                                     \
     X(exec_fd)                                                                                     \
     X(program_fds)                                                                                 \
     X(seccomp)

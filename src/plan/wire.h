@@ -29,6 +29,8 @@ enum plan_fd {
     PLAN_FD_SOURCES = 7, /* then the host's detached mounts, header.host_sources of them */
 };
 #define PLAN_HOST_SOURCES_MAX 32U
+/* Mount sources of either kind: the host's /usr, /etc and /dev need some twenty of them. */
+#define PLAN_SOURCES_MAX 96U
 /* Where the interpreter of an exec-by-fd profile is opened: above the hard limit of open files
  * that the program then gets, so that the number can never be filled again. */
 #define PLAN_EXEC_FD 1023

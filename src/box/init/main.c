@@ -48,7 +48,7 @@ static void prepare(struct init *init)
 {
     struct step_state *s = &init->steps;
 
-    for (unsigned i = 0; i < STEP_SOURCES_MAX; i++)
+    for (unsigned i = 0; i < PLAN_SOURCES_MAX; i++)
         s->source_fds[i] = -1;
     s->scratch_fd = s->tree_fd = s->root_fd = s->data_fd = s->work_fd = -1;
     s->missing = report_missing;

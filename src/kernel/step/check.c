@@ -81,7 +81,7 @@ static int sources_fit(const struct block *b, const struct plan_header *h)
     const struct plan_source *sources = (const void *)(b->bytes + h->sources.offset);
     const uint32_t *lower = (const void *)(b->bytes + h->lower.offset);
 
-    if (h->host_sources > PLAN_HOST_SOURCES_MAX || h->sources.count > STEP_SOURCES_MAX ||
+    if (h->host_sources > PLAN_HOST_SOURCES_MAX || h->sources.count > PLAN_SOURCES_MAX ||
         !span_fits(b, h->sources, sizeof(*sources)) || !span_fits(b, h->lower, sizeof(*lower)))
         return 0;
     for (uint32_t i = 0; i < h->sources.count; i++)

@@ -15,12 +15,10 @@
 #include "base/layer.h"
 #include "plan/wire.h"
 
-#define STEP_SOURCES_MAX 96U
-
 struct step_state {
     const char *block; /* the mapped plan; starts with its header */
     const struct plan_header *plan;
-    int source_fds[STEP_SOURCES_MAX]; /* detached mounts, -1 when moved or unused */
+    int source_fds[PLAN_SOURCES_MAX]; /* detached mounts, -1 when moved or unused */
     int scratch_fd;                   /* our tmpfs, over the old root */
     int tree_fd;                      /* where the root's own files are made */
     int root_fd;                      /* the new root */
