@@ -113,6 +113,13 @@ static int check_bind(const struct hutch_request *request, const struct bind *bi
                              "below /work or elsewhere, or run a command (after --) without "
                              "input files",
                              bind->target);
+    if (request->code && request->verb == HUTCH_VERB_RUN) {
+        char path[32];
+        (void)snprintf(path, sizeof(path), "/work/%s", language_info(request->language)->code_file);
+        if (path_below(bind->target, path))
+            return error_request(err, "bind: '%.80s' is where the code is written; bind elsewhere",
+                                 bind->target);
+    }
     for (size_t i = 0; i < request->files_len; i++) {
         _cleanup_free_ char *path = NULL;
         if (asprintf(&path, "/work/%s", request->files[i].name) < 0) {

@@ -153,12 +153,16 @@ int hutch_request_set_command(struct hutch_request *request, const char *const *
         r = need(argv, "the command", err);
     if (r < 0)
         return r;
-    text_list_free(&request->command);
+    struct text_list command = {0};
     for (size_t i = 0; argv[i] && r == 0; i++) {
         r = check_arg("command", argv[i], err);
         if (r == 0)
-            r = text_list_add(&request->command, "command", argv[i], err);
+            r = text_list_add(&command, "command", argv[i], err);
     }
+    /* All of it or the old one: half a command would be another command. */
+    text_list_free(r == 0 ? &request->command : &command);
+    if (r == 0)
+        request->command = command;
     return r;
 }
 

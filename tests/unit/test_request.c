@@ -161,7 +161,10 @@ Test(request, strings_longer_than_the_kernel_takes_are_refused)
     text[most] = '\0';
     const char *const command[] = {"echo", text, NULL};
     REFUSED(hutch_request_add_arg(r, text, &err), "args: longer");
+    OK(hutch_request_set_command(r, (const char *const[]){"id", "-u", NULL}, &err));
     REFUSED(hutch_request_set_command(r, command, &err), "command: longer");
+    cr_assert_eq(r->command.len, 2, "a refused command leaves the old one whole");
+    cr_assert_str_eq(r->command.items[0], "id");
     text[most - 1] = '\0';
     OK(hutch_request_add_arg(r, text, &err));
 }
@@ -363,6 +366,10 @@ Test(request, nothing_of_ours_is_written_into_a_bound_directory)
     bind_check("/h:/work", NULL, true, "would receive the code");
     bind_check("/h:/work", "f", false, "would receive the code");
     bind_check("/h:/work/d", NULL, true, NULL);
+    bind_check("/h:/work/main.py", NULL, true, "where the code is written");
+    bind_check("/h:/work/main.py/x", NULL, true, "where the code is written");
+    bind_check("/h:/work/main.pyc", NULL, true, NULL);
+    bind_check("/h:/work/main.py", NULL, false, NULL);
     bind_check("/h:/work/d", "d/f", true, "meet");
     bind_check("/h:/work/d", "d", true, "meet");
     bind_check("/h:/work/d/e", "d", true, "meet");
