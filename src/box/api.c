@@ -126,13 +126,19 @@ int hutch_run_start(const struct hutch_request *request, struct hutch_run **ret_
     return start_for(request, purpose_of(request), ret_run, err);
 }
 
-int hutch_run_fd(const struct hutch_run *run) { return run->epoll_fd; }
+static int no_run(struct hutch_error *err) { return error_request(err, "no run was given"); }
 
-int hutch_run_step(struct hutch_run *run, struct hutch_error *err) { return run_step(run, err); }
+int hutch_run_fd(const struct hutch_run *run) { return run != NULL ? run->epoll_fd : -1; }
+
+int hutch_run_step(struct hutch_run *run, struct hutch_error *err)
+{
+    return run != NULL ? run_step(run, err) : no_run(err);
+}
 
 int hutch_run_cancel(struct hutch_run *run, struct hutch_error *err)
 {
-    (void)err;
+    if (run == NULL)
+        return no_run(err);
     if (run->state != RUN_DONE)
         run_kill(run, RUN_BY_CANCEL);
     return 0;
@@ -141,6 +147,8 @@ int hutch_run_cancel(struct hutch_run *run, struct hutch_error *err)
 int hutch_run_finish(struct hutch_run *run, struct hutch_result **ret_result,
                      struct hutch_error *err)
 {
+    if (run == NULL)
+        return no_run(err);
     if (run->state != RUN_DONE || run->result == NULL)
         return error_set(err, HUTCH_STAGE_RESULT, EAGAIN,
                          "there is no result (any more): hutch_run_step() must have returned 1, "

@@ -34,6 +34,9 @@
 /* Read at a time, and at most this often in a row before other fds have their turn. */
 #define READ_BYTES 65536
 #define READS_IN_A_ROW 16
+/* Looks at what is ready in one step: a box that floods its output mustn't keep a host's loop
+ * from its other boxes. */
+#define ROUNDS_IN_A_STEP 8
 
 enum source { SOURCE_CONTROL, SOURCE_PIDFD, SOURCE_TIMER, SOURCE_OUT, SOURCE_ERR, SOURCE_RESULT,
               SOURCE_STDIN, SOURCE_STDIN_SOURCE };
@@ -504,17 +507,16 @@ static bool is_over(const struct hutch_run *run)
 int run_step(struct hutch_run *run, struct hutch_error *err)
 {
     struct epoll_event events[8];
-    int n;
+    int n = 1;
 
     if (run->state == RUN_DONE)
         return 1;
-    while ((n = epoll_wait(run->epoll_fd, events, ARRAY_LEN(events), 0)) > 0) {
+    for (int round = 0; round < ROUNDS_IN_A_STEP && n > 0 && !is_over(run); round++) {
+        n = epoll_wait(run->epoll_fd, events, ARRAY_LEN(events), 0);
         for (int i = 0; i < n; i++)
             handle_event(run, (enum source)events[i].data.u32);
         if (run->answered)
             end_answered(run);
-        if (is_over(run))
-            break;
     }
     if (n < 0 && errno != EINTR)
         return error_errno(err, HUTCH_STAGE_SUPERVISE, errno, "wait for the box");
@@ -523,5 +525,9 @@ int run_step(struct hutch_run *run, struct hutch_error *err)
     drain(run);
     run->state = RUN_DONE;
     n = run_conclude(run, err);
-    return n < 0 ? n : 1;
+    if (n < 0) { /* half a result must never be handed out */
+        hutch_result_free(take_ptr(run->result));
+        return n;
+    }
+    return 1;
 }

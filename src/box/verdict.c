@@ -204,9 +204,13 @@ void run_receipt(struct hutch_run *run)
 
 static int conclude_files(struct hutch_run *run, struct hutch_error *err)
 {
-    if (run->purpose != PLAN_RUN || run->work_fd < 0 ||
-        !run->request->collect_files || plan_work_is_bound(run->request))
+    if (run->purpose != PLAN_RUN || !run->request->collect_files ||
+        plan_work_is_bound(run->request))
         return 0;
+    if (run->work_fd < 0) { /* there was no fd number left to receive it in */
+        run->result->files.cut = true;
+        return 0;
+    }
     return collect_files(run->work_fd, run->request, &COLLECT_BOUNDS, &run->result->files, err);
 }
 
