@@ -1,11 +1,19 @@
 /*
  * seccomp_compile.c - a profile to BPF, by libseccomp.
  *
- * libseccomp gives every call that no rule matches the default action, whether the number is
- * unknown or only the arguments are wrong. We want ENOSYS for the one and EPERM for the other
- * (`errnoRet` on an ALLOW rule with args), so such calls are decided in a filter of their own:
- * the first filter answers them with a mark, the next one has the rules and the errno as its
- * default, and the mark is then replaced by a jump to it.
+ * The first rule that matches a call decides it. libseccomp alone can't be given that:
+ *
+ *  - A call that no rule matches gets the default action, whether its number is unknown or only
+ *    its arguments are wrong. We want ENOSYS for the one and EPERM for the other (`errnoRet` on
+ *    an ALLOW rule with args).
+ *  - The rules of one call become one tree that is walked without turning back: with two rules
+ *    whose first conditions both hold, only the first one's second condition is looked at. Some
+ *    pairs of rules make version 2.5.4 loop for ever (found by fuzzing).
+ *
+ * So a profile becomes a chain of filters. The first decides every call that no argument decides
+ * and answers the others with a mark; each next one has at most one rule of a call, or several
+ * that can't get into each other's way, and marks what it doesn't match. Then each mark is
+ * replaced by a jump to the next filter. Most profiles have two or three.
  *
  * Only x86-64 is ever added to a filter. The other ABIs (i386; x32 by its bit in the number) get
  * libseccomp's bad-architecture action, before anything else is looked at.
@@ -19,9 +27,11 @@
 
 #define STAGE HUTCH_STAGE_POLICY
 #define NUMBERS_MAX 1024
-#define GROUPS_MAX 4U
-/* The mark of group g: an action that no profile can have. */
-#define MARK(group) SCMP_ACT_TRACE(0xf000U + (group))
+#define FILTERS_MAX 64U
+/* More can't fit into a filter; and it bounds the time that comparing them takes. */
+#define ENTRIES_MAX POLICY_MAX_INSNS
+/* "Go on in filter f": an action that no profile can have. */
+#define MARK(filter) SCMP_ACT_TRACE(0xf000U + (filter))
 
 /* What makes memory that belongs to no process, so that adding up the processes misses it. */
 static const char *const HIDDEN_MEMORY[] = {
@@ -29,16 +39,38 @@ static const char *const HIDDEN_MEMORY[] = {
     "semget",       "msgget",       "mq_open", "io_uring_setup", "bpf",
 };
 
+/* One rule of one call. */
+struct entry {
+    unsigned number;
+    unsigned filter; /* where it stands: 1.. */
+    uint32_t action;
+    const struct scmp_arg_cmp *args;
+    unsigned args_len;
+};
+
+/* What is known of one call. */
+struct call {
+    unsigned filters;  /* the last one that has rules of it; 0: no argument decides */
+    bool decided;      /* there is a rule without args: those after it are never reached */
+    bool has_refusal;  /* a rule says what refused arguments get */
+    uint32_t fallback; /* the answer when no rule with args matches, if one of the two is set */
+};
+
 struct compiler {
     const char *name;
     const struct profile *profile;
     const struct profile_lib *lib;
     struct buf *notes;
-    int groups[GROUPS_MAX]; /* the errno of each group of calls decided in a filter of their own */
-    unsigned groups_len;
-    uint8_t group_of[NUMBERS_MAX]; /* 1 + group, 0: decided in the first filter */
-    bool hidden[NUMBERS_MAX];      /* refused, whatever the rules say */
+    struct entry *entries;
+    size_t entries_len, entries_cap;
+    unsigned filters; /* the last filter: 0.. */
+    struct call calls[NUMBERS_MAX];
 };
+
+static void free_compiler(struct compiler *c)
+{
+    free(c->entries);
+}
 
 void profile_code_free(struct profile_code *code)
 {
@@ -46,77 +78,63 @@ void profile_code_free(struct profile_code *code)
     *code = (struct profile_code){0};
 }
 
-/* ---- names ---- */
-
-/* -1: not a call of x86-64. libseccomp knows the names of other architectures as well, by
- * numbers below -1. */
-static int number_of(const struct compiler *c, const char *name, bool say)
-{
-    int number = c->lib->resolve_name(name);
-    if (number == __NR_SCMP_ERROR && say && c->notes)
-        buf_printf(c->notes, "unknown system call \"%s\": it is ignored\n", name);
-    return number >= 0 && number < NUMBERS_MAX ? number : -1;
-}
-
-static int find_group(struct compiler *c, int refused_errno, struct hutch_error *err)
-{
-    for (unsigned g = 0; g < c->groups_len; g++)
-        if (c->groups[g] == refused_errno)
-            return (int)g;
-    if (c->groups_len == GROUPS_MAX)
-        return error_request(err,
-                             "seccomp profile %s: more than %u different errnoRet of rules "
-                             "with args",
-                             c->name, GROUPS_MAX);
-    c->groups[c->groups_len] = refused_errno;
-    return (int)c->groups_len++;
-}
-
-static int group_rule(struct compiler *c, const struct profile_rule *rule, struct hutch_error *err)
-{
-    int group = rule->refused_errno ? find_group(c, rule->refused_errno, err) : 0;
-    if (group < 0)
-        return group;
-    for (size_t i = 0; i < rule->names_len; i++) {
-        int number = number_of(c, rule->names[i], true);
-        if (number >= 0 && rule->refused_errno)
-            c->group_of[number] = (uint8_t)(group + 1);
-    }
-    return 0;
-}
-
-static int survey(struct compiler *c, bool watchdog, struct hutch_error *err)
-{
-    for (size_t i = 0; watchdog && i < ARRAY_LEN(HIDDEN_MEMORY); i++) {
-        int number = number_of(c, HIDDEN_MEMORY[i], false);
-        if (number >= 0)
-            c->hidden[number] = true;
-    }
-    for (size_t i = 0; i < c->profile->rules_len; i++) {
-        const struct profile_rule *rule = &c->profile->rules[i];
-        int r = rule->skipped ? 0 : group_rule(c, rule, err);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-/* ---- one filter ---- */
-
 static int failed(const struct compiler *c, struct hutch_error *err, int code, const char *what)
 {
     return error_errno(err, STAGE, code, "seccomp profile %s: %s", c->name, what);
 }
 
-static int add(const struct compiler *c, scmp_filter_ctx ctx, uint32_t default_action,
-               uint32_t action, int number, const struct scmp_arg_cmp *args, unsigned args_len,
-               struct hutch_error *err)
+/* ---- where each rule stands ---- */
+
+static uint64_t mask_of(const struct scmp_arg_cmp *cond)
 {
-    if (action == default_action)
-        return 0;
-    int r = c->lib->rule_add_array(ctx, action, number, args_len, args);
-    if (r < 0 && r != -EEXIST)
-        return failed(c, err, r, "libseccomp refuses a rule");
+    return cond->op == SCMP_CMP_EQ ? UINT64_MAX : cond->datum_a;
+}
+
+/* The same arguments are compared for equality, and before the last one two conditions are
+ * either the same or can't both hold: then a walk without turning back finds every match. */
+static bool can_stand_together(const struct entry *a, const struct entry *b)
+{
+    if (a->action != b->action || a->args_len != b->args_len)
+        return false;
+    for (unsigned i = 0; i < a->args_len; i++) {
+        const struct scmp_arg_cmp *x = &a->args[i], *y = &b->args[i];
+        bool equalities = (x->op == SCMP_CMP_EQ || x->op == SCMP_CMP_MASKED_EQ) &&
+                          (y->op == SCMP_CMP_EQ || y->op == SCMP_CMP_MASKED_EQ);
+        if (!equalities || x->arg != y->arg || (i > 0 && x->arg < x[-1].arg))
+            return false;
+        if (i + 1 < a->args_len && (x->op != y->op || mask_of(x) != mask_of(y)))
+            return false;
+    }
+    return true;
+}
+
+static bool fits_last_filter(const struct compiler *c, const struct entry *entry)
+{
+    unsigned last = c->calls[entry->number].filters;
+    for (size_t i = 0; i < c->entries_len; i++)
+        if (c->entries[i].number == entry->number && c->entries[i].filter == last &&
+            !can_stand_together(&c->entries[i], entry))
+            return false;
+    return last > 0;
+}
+
+static int add_entry(struct compiler *c, struct entry entry, struct hutch_error *err)
+{
+    struct call *call = &c->calls[entry.number];
+    if (!fits_last_filter(c, &entry))
+        call->filters++;
+    if (call->filters > FILTERS_MAX || c->entries_len == ENTRIES_MAX)
+        return error_request(err, "seccomp profile %s: too many rules with args", c->name);
+    if (c->entries_len == c->entries_cap) {
+        size_t cap = c->entries_cap ? c->entries_cap * 2 : 64;
+        struct entry *entries = reallocarray(c->entries, cap, sizeof(*entries));
+        if (!entries)
+            return error_oom(err, STAGE);
+        c->entries = entries;
+        c->entries_cap = cap;
+    }
+    entry.filter = call->filters;
+    c->entries[c->entries_len++] = entry;
     return 0;
 }
 
@@ -133,30 +151,66 @@ static bool same_index_twice(const struct profile_rule *rule)
 
 /* Conditions are a conjunction; but as with runc, one argument named twice makes each condition
  * a rule of its own, because profiles of old were written so. */
-static int add_rule(const struct compiler *c, scmp_filter_ctx ctx, uint32_t default_action,
-                    const struct profile_rule *rule, int number, struct hutch_error *err)
+static int add_conditions(struct compiler *c, unsigned number, const struct profile_rule *rule,
+                          struct hutch_error *err)
 {
+    struct entry entry = {
+        .number = number, .action = rule->action, .args = rule->args, .args_len = rule->args_len};
     if (!same_index_twice(rule))
-        return add(c, ctx, default_action, rule->action, number, rule->args, rule->args_len, err);
-    for (unsigned i = 0; i < rule->args_len; i++) {
-        int r = add(c, ctx, default_action, rule->action, number, &rule->args[i], 1, err);
+        return add_entry(c, entry, err);
+    entry.args_len = 1;
+    for (unsigned i = 0; i < rule->args_len; i++, entry.args++) {
+        int r = add_entry(c, entry, err);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-/* The rules of the calls that this filter decides: group 0 is the first filter. */
-static int add_rules(const struct compiler *c, scmp_filter_ctx ctx, uint32_t default_action,
-                     unsigned group, struct hutch_error *err)
+static int survey_call(struct compiler *c, unsigned number, const struct profile_rule *rule,
+                       struct hutch_error *err)
+{
+    struct call *call = &c->calls[number];
+    if (call->decided)
+        return 0;
+    if (rule->args_len == 0) {
+        call->decided = true;
+        call->fallback = rule->action;
+        return 0;
+    }
+    if (rule->refused_errno && !call->has_refusal) {
+        call->has_refusal = true;
+        call->fallback = SCMP_ACT_ERRNO((uint32_t)rule->refused_errno);
+    }
+    return add_conditions(c, number, rule, err);
+}
+
+/* -1: not a call of x86-64. libseccomp knows the names of other architectures as well, by
+ * numbers below -1. */
+static int number_of(const struct compiler *c, const char *name)
+{
+    int number = c->lib->resolve_name(name);
+    if (number == __NR_SCMP_ERROR && c->notes)
+        buf_printf(c->notes, "unknown system call \"%s\": it is ignored\n", name);
+    return number >= 0 && number < NUMBERS_MAX ? number : -1;
+}
+
+static void hide_memory(struct compiler *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(HIDDEN_MEMORY); i++) {
+        int number = c->lib->resolve_name(HIDDEN_MEMORY[i]);
+        if (number >= 0 && number < NUMBERS_MAX)
+            c->calls[number] = (struct call){.decided = true, .fallback = SCMP_ACT_ERRNO(ENOSYS)};
+    }
+}
+
+static int survey(struct compiler *c, struct hutch_error *err)
 {
     for (size_t i = 0; i < c->profile->rules_len; i++) {
         const struct profile_rule *rule = &c->profile->rules[i];
         for (size_t n = 0; n < rule->names_len && !rule->skipped; n++) {
-            int number = number_of(c, rule->names[n], false);
-            if (number < 0 || c->hidden[number] || c->group_of[number] != group)
-                continue;
-            int r = add_rule(c, ctx, default_action, rule, number, err);
+            int number = number_of(c, rule->names[n]);
+            int r = number < 0 ? 0 : survey_call(c, (unsigned)number, rule, err);
             if (r < 0)
                 return r;
         }
@@ -164,20 +218,71 @@ static int add_rules(const struct compiler *c, scmp_filter_ctx ctx, uint32_t def
     return 0;
 }
 
-/* What the first filter says about calls that are not decided by their own rules there. */
-static int add_marks(const struct compiler *c, scmp_filter_ctx ctx, struct hutch_error *err)
+/* ---- one filter ---- */
+
+static uint32_t fallback_of(const struct compiler *c, const struct call *call)
 {
-    uint32_t default_action = c->profile->default_action;
-    for (int number = 0; number < NUMBERS_MAX; number++) {
-        int r = 0;
-        if (c->hidden[number])
-            r = add(c, ctx, default_action, SCMP_ACT_ERRNO(ENOSYS), number, NULL, 0, err);
-        else if (c->group_of[number])
-            r = add(c, ctx, default_action, MARK(c->group_of[number]), number, NULL, 0, err);
-        if (r < 0)
-            return r;
+    return call->decided || call->has_refusal ? call->fallback : c->profile->default_action;
+}
+
+/* How many filters there are behind the first, and what the last one answers by default. Calls
+ * that end there with another fallback need one more, in which it is all that is said. */
+static uint32_t last_default(struct compiler *c)
+{
+    uint32_t action = c->profile->default_action;
+    bool first = true, differ = false;
+    for (unsigned n = 0; n < NUMBERS_MAX; n++)
+        if (c->calls[n].filters > c->filters)
+            c->filters = c->calls[n].filters;
+    for (unsigned n = 0; n < NUMBERS_MAX && c->filters > 0; n++) {
+        if (c->calls[n].filters < c->filters)
+            continue;
+        differ |= !first && action != fallback_of(c, &c->calls[n]);
+        action = fallback_of(c, &c->calls[n]);
+        first = false;
     }
-    return 0;
+    c->filters += differ;
+    return action;
+}
+
+static int add(const struct compiler *c, scmp_filter_ctx ctx, uint32_t default_action,
+               const struct entry *entry, struct hutch_error *err)
+{
+    if (entry->action == default_action)
+        return 0; /* libseccomp refuses what the default says already */
+    int r = c->lib->rule_add_array(ctx, entry->action, (int)entry->number, entry->args_len,
+                                   entry->args);
+    return r < 0 && r != -EEXIST ? failed(c, err, r, "libseccomp refuses a rule") : 0;
+}
+
+/* What a filter says of a call apart from its rules there: the first sends it on or decides it,
+ * the one behind its last rules decides it. */
+static bool plain_answer(const struct compiler *c, unsigned number, unsigned filter,
+                         uint32_t *ret_action)
+{
+    const struct call *call = &c->calls[number];
+    if (filter == 0 && call->filters > 0)
+        *ret_action = MARK(1);
+    else if (filter == 0 || (call->filters > 0 && filter == call->filters + 1))
+        *ret_action = fallback_of(c, call);
+    else
+        return false;
+    return true;
+}
+
+static int add_rules(const struct compiler *c, scmp_filter_ctx ctx, uint32_t default_action,
+                     unsigned filter, struct hutch_error *err)
+{
+    int r = 0;
+    for (unsigned number = 0; r == 0 && number < NUMBERS_MAX; number++) {
+        struct entry plain = {.number = number};
+        if (plain_answer(c, number, filter, &plain.action))
+            r = add(c, ctx, default_action, &plain, err);
+    }
+    for (size_t i = 0; r == 0 && i < c->entries_len; i++)
+        if (c->entries[i].filter == filter)
+            r = add(c, ctx, default_action, &c->entries[i], err);
+    return r;
 }
 
 static int set_attributes(const struct compiler *c, scmp_filter_ctx ctx, struct hutch_error *err)
@@ -221,27 +326,21 @@ static int export_code(const struct compiler *c, scmp_filter_ctx ctx, struct pro
 }
 
 static int fill(const struct compiler *c, scmp_filter_ctx ctx, uint32_t default_action,
-                unsigned group, struct profile_code *ret, struct hutch_error *err)
+                unsigned filter, struct profile_code *ret, struct hutch_error *err)
 {
     int r = set_attributes(c, ctx, err);
     if (r == 0)
-        r = add_rules(c, ctx, default_action, group, err);
-    if (r == 0 && group == 0)
-        r = add_marks(c, ctx, err);
-    if (r == 0)
-        r = export_code(c, ctx, ret, err);
-    return r;
+        r = add_rules(c, ctx, default_action, filter, err);
+    return r == 0 ? export_code(c, ctx, ret, err) : r;
 }
 
-static int make_filter(const struct compiler *c, unsigned group, struct profile_code *ret,
-                       struct hutch_error *err)
+static int make_filter(const struct compiler *c, unsigned filter, uint32_t default_action,
+                       struct profile_code *ret, struct hutch_error *err)
 {
-    uint32_t default_action =
-        group ? SCMP_ACT_ERRNO((uint32_t)c->groups[group - 1]) : c->profile->default_action;
     scmp_filter_ctx ctx = c->lib->init(default_action);
     if (!ctx)
         return error_oom(err, STAGE);
-    int r = fill(c, ctx, default_action, group, ret, err);
+    int r = fill(c, ctx, default_action, filter, ret, err);
     c->lib->release(ctx);
     return r;
 }
@@ -268,21 +367,31 @@ int profile_chain(struct profile_code *code, uint32_t action, const struct sock_
     return 0;
 }
 
+static int make_filters(struct compiler *c, struct profile_code *code, struct hutch_error *err)
+{
+    uint32_t last = last_default(c);
+    int r = make_filter(c, 0, c->profile->default_action, code, err);
+    for (unsigned filter = 1; r == 0 && filter <= c->filters; filter++) {
+        _cleanup_profile_code_ struct profile_code next = {0};
+        r = make_filter(c, filter, filter < c->filters ? MARK(filter + 1) : last, &next, err);
+        if (r == 0)
+            r = profile_chain(code, MARK(filter), next.insns, next.len, err);
+    }
+    return r;
+}
+
 int profile_compile(const char *name, const struct profile *profile, bool watchdog,
                     const struct profile_lib *lib, struct profile_code *ret, struct buf *notes,
                     struct hutch_error *err)
 {
-    struct compiler c = {.name = name, .profile = profile, .lib = lib, .notes = notes};
+    _cleanup_(free_compiler) struct compiler c = {
+        .name = name, .profile = profile, .lib = lib, .notes = notes};
     _cleanup_profile_code_ struct profile_code code = {0};
-    int r = survey(&c, watchdog, err);
+    if (watchdog)
+        hide_memory(&c);
+    int r = survey(&c, err);
     if (r == 0)
-        r = make_filter(&c, 0, &code, err);
-    for (unsigned group = 1; r == 0 && group <= c.groups_len; group++) {
-        _cleanup_profile_code_ struct profile_code next = {0};
-        r = make_filter(&c, group, &next, err);
-        if (r == 0)
-            r = profile_chain(&code, MARK(group), next.insns, next.len, err);
-    }
+        r = make_filters(&c, &code, err);
     if (r < 0)
         return r;
     *ret = code;
