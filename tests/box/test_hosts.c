@@ -220,8 +220,10 @@ static struct answer doctor_denied(struct deny *deny)
 
 Test(hosts, user_namespaces_that_a_container_refuses_are_named)
 {
-    struct deny deny = {
-        .numbers = {SYS_clone3}, .error = EPERM, .clone_flags = CLONE_NEWUSER | CLONE_NEWNS};
+    struct deny deny = {.numbers = {SYS_clone3},
+                        .error = ENOSYS,
+                        .clone_flags = CLONE_NEWUSER | CLONE_NEWNS,
+                        .clone_error = EPERM};
     _cleanup_answer_ struct answer run = run_denied(&deny, NULL);
     expect_reason(&run, "setup");
     expect(&run, strcasestr(answer_text(&run, "error"), "namespace"));
@@ -280,11 +282,65 @@ Test(hosts, every_blocker_is_named_at_once)
     expect(&a, strstr(a.o.out, "/proc") && strstr(a.o.out, "max_net_namespaces"));
 }
 
-Test(hosts, root_without_ids_of_its_own_is_refused_not_mapped_onto_root)
+Test(hosts, root_of_a_user_namespace_maps_itself_but_never_onto_the_machines_root)
 {
-    if (!is_root())
-        cr_skip_test("only root can be mapped onto root");
-    struct spawn spec = {.argv = LIST("unshare", "-Ur", hutch_path(), "run", "--", "true")};
+    struct spawn spec = {.argv = LIST("unshare", "-Ur", hutch_path(), "run", "--", "id", "-u")};
     _cleanup_answer_ struct answer a = {.o = spawn_run(&spec)};
-    expect(&a, a.o.exit_code == 125 && strstr(a.o.err, "root"));
+    if (is_root())
+        expect(&a, a.o.exit_code == 125 && strstr(a.o.err, "root"));
+    else
+        expect(&a, a.o.exit_code == 0 && strcmp(a.o.out, "1000\n") == 0);
+}
+
+Test(hosts, two_instances_that_believe_to_be_pid_1_do_not_collide)
+{
+    struct spawn spec = {
+        .argv = LIST("unshare", is_root() ? "-pf" : "-Urpf", "--mount-proc", "sh", "-c",
+                     text_format("exec %s run -- sh -c 'sleep 0.3; echo ok'", hutch_path()))};
+    struct child children[2];
+    spawn_start(&spec, &children[0]);
+    spawn_start(&spec, &children[1]);
+    for (int i = 0; i < 2; i++) {
+        _cleanup_output_ struct output o = {0};
+        spawn_finish(&children[i], &o);
+        cr_expect(o.exit_code == 0 && strcmp(o.out, "ok\n") == 0, "%d: %d %s%s", i, o.exit_code,
+                  o.out, o.err);
+    }
+}
+
+Test(hosts, a_namespace_that_is_refused_is_named_and_can_be_let_go)
+{
+    static const struct {
+        unsigned flag;
+        const char *layer;
+    } cases[] = {{CLONE_NEWNET, "net_ns"}, {CLONE_NEWIPC, "ipc_ns"}, {CLONE_NEWUTS, "uts_ns"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct deny deny = {.numbers = {SYS_clone3},
+                            .error = ENOSYS,
+                            .clone_flags = cases[i].flag,
+                            .clone_error = EPERM};
+        _cleanup_answer_ struct answer a = run_denied(&deny, NULL);
+        expect_reason(&a, "setup");
+        expect(&a, strstr(answer_text(&a, "error"), "namespace"));
+        _cleanup_answer_ struct answer b =
+            run_denied(&deny, LIST("--allow-missing", cases[i].layer));
+        expect_stdout(&b, "ok\n");
+        expect(&b, !answer_is(&b, text_format("receipt.layers.%s", cases[i].layer), "on"));
+        bool named = false;
+        for (size_t k = 0; k < answer_len(&b, "receipt.missing"); k++)
+            named |= answer_is(&b, text_format("receipt.missing.%zu.layer", k), cases[i].layer);
+        expect(&b, named);
+    }
+}
+
+Test(hosts, require_all_insists_on_what_the_receipt_says_is_missing)
+{
+    _cleanup_answer_ struct answer plain = run_command(NULL, LIST("true"));
+    _cleanup_answer_ struct answer a = run_command(LIST("--require", "all"), LIST("true"));
+    if (answer_len(&plain, "receipt.missing") == 0) {
+        expect_clean(&a);
+        return;
+    }
+    expect_reason(&a, "setup");
+    expect(&a, strstr(answer_text(&a, "error"), answer_text(&plain, "receipt.missing.0.layer")));
 }

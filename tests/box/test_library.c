@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "support/command.h"
+#include "support/deny.h"
 #include "support/host.h"
 
 TestSuite(library, .timeout = 200);
@@ -235,6 +237,20 @@ static void *run_true(void *arg)
 Test(library, sixteen_threads_start_a_box_at_once)
 {
     pthread_t threads[16];
+    for (int i = 0; i < 16; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, run_true, NULL), 0);
+    for (int i = 0; i < 16; i++) {
+        void *status;
+        pthread_join(threads[i], &status);
+        cr_expect_eq((long)status, 0, "thread %d: %ld", i, (long)status);
+    }
+}
+
+Test(library, sixteen_threads_without_clone3)
+{
+    struct deny deny = {.numbers = {SYS_clone3}, .error = ENOSYS};
+    pthread_t threads[16];
+    child_deny(&deny); /* for this process and its threads, from here on */
     for (int i = 0; i < 16; i++)
         cr_assert_eq(pthread_create(&threads[i], NULL, run_true, NULL), 0);
     for (int i = 0; i < 16; i++) {

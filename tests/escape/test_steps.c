@@ -51,6 +51,8 @@ static const struct omission OMISSIONS[] = {
     {"no_user_namespaces", "seccomp", "/probe unshare_user | grep -qv OK", OPEN},
     {"mask", NULL, "! head -c 1 /proc/kallsyms | grep -q .", OPEN},
     {"pivot", NULL, "test ! -e \"$HOST_SECRET\"", ENDED},
+    {"detach_old_root", NULL,
+     "test $(grep -cE '^[^ ]+ [^ ]+ [^ ]+ [^ ]+ / ' /proc/self/mountinfo) = 1", OPEN},
     {"loopback", NULL, "/probe connect_tcp:1 | grep -q ECONNREFUSED", OPEN},
     {"host_name", NULL, "test \"$(uname -n)\" != \"$HOST_NAME\"", OPEN},
     {"rlimits", NULL, "/probe limits | grep -q '^core 1 1$'", OPEN},

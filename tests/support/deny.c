@@ -31,7 +31,7 @@ void child_deny(void *arg)
         at = add(code, at, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3);
         at = add(code, at, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0]), 0, 0);
         at = add(code, at, BPF_JMP | BPF_JSET | BPF_K, deny->clone_flags, 0, 1);
-        at = add(code, at, BPF_RET | BPF_K, refuse, 0, 0);
+        at = add(code, at, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)deny->clone_error, 0, 0);
     }
     at = add(code, at, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
     struct sock_fprog program = {(unsigned short)at, code};

@@ -7,7 +7,8 @@
 struct deny {
     long numbers[DENY_MAX]; /* ended by 0 (read: never denied here) */
     int error;
-    unsigned clone_flags; /* clone with any of these is denied as well (by argument) */
+    unsigned clone_flags; /* clone with any of these is denied as well, with clone_error */
+    int clone_error;
 };
 
 /* For struct spawn's `child`, with a struct deny as its `arg`: a seccomp filter that stays on for
