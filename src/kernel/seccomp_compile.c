@@ -6,9 +6,8 @@
  *  - A call that no rule matches gets the default action, whether its number is unknown or only
  *    its arguments are wrong. We want ENOSYS for the one and EPERM for the other (`errnoRet` on
  *    an ALLOW rule with args).
- *  - The rules of one call become one tree that is walked without turning back: with two rules
- *    whose first conditions both hold, only the first one's second condition is looked at. Some
- *    pairs of rules make version 2.5.4 loop for ever (found by fuzzing).
+ *  - The rules of one call become one tree. With inequalities among their conditions version
+ *    2.5.4 builds trees that answer wrongly, and loops for ever on some (found by fuzzing).
  *
  * So a profile becomes a chain of filters. The first decides every call that no argument decides
  * and answers the others with a mark; each next one has at most one rule of a call, or several
@@ -90,8 +89,8 @@ static uint64_t mask_of(const struct scmp_arg_cmp *cond)
     return cond->op == SCMP_CMP_EQ ? UINT64_MAX : cond->datum_a;
 }
 
-/* The same arguments are compared for equality, and before the last one two conditions are
- * either the same or can't both hold: then a walk without turning back finds every match. */
+/* Careful with libseccomp's trees: the same arguments are compared for equality, and before the
+ * last one two conditions are either the same or can't both hold. */
 static bool can_stand_together(const struct entry *a, const struct entry *b)
 {
     if (a->action != b->action || a->args_len != b->args_len)
