@@ -199,6 +199,18 @@ static const char *clone_remedy(long error)
     }
 }
 
+/* The child never returns from its frames, so AddressSanitizer's marks around their variables
+ * would stay on the stack that it borrowed. */
+static void forget_frames(const char *stack)
+{
+#ifdef __SANITIZE_ADDRESS__
+    void __asan_unpoison_memory_region(void const volatile *, size_t);
+    __asan_unpoison_memory_region(stack, STACK_BYTES);
+#else
+    (void)stack;
+#endif
+}
+
 int spawn_init(const struct spawn *spawn, pid_t *ret_pid, int *ret_pidfd, int *ret_in_cgroup,
                struct hutch_error *err)
 {
@@ -212,6 +224,7 @@ int spawn_init(const struct spawn *spawn, pid_t *ret_pid, int *ret_pidfd, int *r
     int pidfd = -1, in_cgroup = 0;
     long pid = clone_quietly(&q, &pidfd, &in_cgroup);
 
+    forget_frames(stack);
     if (pid < 0)
         return error_errno(err, HUTCH_STAGE_LAUNCH, (int)pid, "make the box's namespaces (%s)",
                            clone_remedy(pid));
