@@ -2,7 +2,7 @@
  * wire.h - the plan as init reads it: plain data in one block, no pointers.
  *
  * The host writes the block into a sealed memfd; init maps it, checks every offset against its
- * size once (box/init/check.c) and then only reads it. Text is NUL-terminated and named by its
+ * size once (kernel/step/check.c) and then only reads it. Text is NUL-terminated and named by its
  * offset in the block; offset 0 (the header) means "none". Paths in operations are relative to
  * the new root and have no `..`.
  *

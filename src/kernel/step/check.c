@@ -8,6 +8,8 @@
 
 #define INVALID (-22) /* -EINVAL */
 #define FILTER_MAX 4096U /* BPF_MAXINSNS */
+#define RLIMITS 16U      /* RLIM_NLIMITS */
+#define NICE_MAX 19U
 
 struct block {
     const char *bytes;
@@ -25,6 +27,11 @@ static int span_fits(const struct block *b, struct plan_span span, uint64_t elem
 static int text_fits(const struct block *b, uint64_t offset)
 {
     return offset >= sizeof(struct plan_header) && offset < b->size;
+}
+
+static int is_absolute(const struct block *b, uint64_t offset)
+{
+    return text_fits(b, offset) && b->bytes[offset] == '/';
 }
 
 static int texts_fit(const struct block *b, struct plan_span span)
@@ -51,9 +58,13 @@ static int path_is_inside(const char *path)
     return 1;
 }
 
+#define OP_FLAGS (PLAN_READONLY | PLAN_NOSUID | PLAN_NODEV | PLAN_NOEXEC | PLAN_IN_DATA)
+#define MODE_BITS 07777U
+
 static int op_fits(const struct block *b, const struct plan_header *h, const struct plan_op *op)
 {
-    if (op->kind == 0 || op->kind >= PLAN_OP_KINDS || !text_fits(b, op->path) ||
+    if (op->kind == 0 || op->kind >= PLAN_OP_KINDS || (op->flags & ~OP_FLAGS) != 0 ||
+        (op->mode & ~MODE_BITS) != 0 || !text_fits(b, op->path) ||
         !path_is_inside(b->bytes + op->path))
         return 0;
     if ((op->kind == PLAN_OP_SYMLINK || op->kind == PLAN_OP_BIND_DATA) && !text_fits(b, op->text))
@@ -94,23 +105,50 @@ static int sources_fit(const struct block *b, const struct plan_header *h)
     return 1;
 }
 
+static int rlimits_fit(const struct block *b, const struct plan_header *h)
+{
+    const struct plan_rlimit *limits = (const void *)(b->bytes + h->rlimits.offset);
+
+    if (!span_fits(b, h->rlimits, sizeof(*limits)))
+        return 0;
+    for (uint32_t i = 0; i < h->rlimits.count; i++)
+        if (limits[i].resource >= RLIMITS || limits[i].exact > 1)
+            return 0;
+    return 1;
+}
+
 static int lists_fit(const struct block *b, const struct plan_header *h)
 {
     const uint32_t *dirs = (const void *)(b->bytes + h->path_dirs.offset);
     const struct plan_access_rule *rules = (const void *)(b->bytes + h->access.offset);
 
     if (!span_fits(b, h->path_dirs, sizeof(*dirs)) || !span_fits(b, h->access, sizeof(*rules)) ||
-        !span_fits(b, h->rlimits, sizeof(struct plan_rlimit)) ||
+        !rlimits_fit(b, h) ||
         !span_fits(b, h->affinity, sizeof(uint64_t)) || h->affinity.count > PLAN_CPU_WORDS)
         return 0;
     for (uint32_t i = 0; i < h->path_dirs.count; i++)
         if (!text_fits(b, dirs[i]))
             return 0;
     for (uint32_t i = 0; i < h->access.count; i++)
-        if (!text_fits(b, rules[i].path) || rules[i].access < PLAN_ACCESS_READ ||
+        if (!is_absolute(b, rules[i].path) || rules[i].access < PLAN_ACCESS_READ ||
             rules[i].access > PLAN_ACCESS_DEVICE)
             return 0;
     return texts_fit(b, h->argv) && h->argv.count >= 2 && texts_fit(b, h->env);
+}
+
+#define FLAGS                                                                                      \
+    (PLAN_FLAG_RESULT_FD | PLAN_FLAG_EXEC_BY_FD | PLAN_FLAG_WRITABLE | PLAN_FLAG_CGROUP |          \
+     PLAN_FLAG_KEEP_GROUPS)
+#define NO_ID 0xffffffffU /* -1: setresuid(2) would leave the id as it is */
+
+/* What no plan of ours has: never the ids 0, always a limit of time and of disk. */
+static int numbers_fit(const struct plan_header *h)
+{
+    return (h->flags & ~FLAGS) == 0 && (h->layers & ~LAYER_ALL) == 0 &&
+           (h->required & ~LAYER_ALL) == 0 && h->uid != 0 && h->gid != 0 && h->uid != NO_ID &&
+           h->gid != NO_ID && h->outside_uid != NO_ID && h->outside_gid != NO_ID &&
+           h->wall_ms > 0 && h->data_bytes > 0 && h->data_inodes > 0 && h->nice <= NICE_MAX &&
+           h->reserved == 0;
 }
 
 static int header_fits(const struct block *b, const struct plan_header *h)
@@ -118,7 +156,7 @@ static int header_fits(const struct block *b, const struct plan_header *h)
     return h->magic == PLAN_MAGIC && h->version == PLAN_VERSION && h->size == b->size &&
            (h->mode == PLAN_MODE_ROOT || h->mode == PLAN_MODE_SELF) &&
            (h->root_kind == PLAN_ROOT_TMPFS || h->root_kind == PLAN_ROOT_OVERLAY) &&
-           text_fits(b, h->hostname) && text_fits(b, h->workdir) && text_fits(b, h->program) &&
+           text_fits(b, h->hostname) && is_absolute(b, h->workdir) && text_fits(b, h->program) &&
            h->seccomp.count > 0 && h->seccomp.count <= FILTER_MAX &&
            h->init_seccomp.count > 0 && h->init_seccomp.count <= FILTER_MAX &&
            span_fits(b, h->seccomp, 8) && span_fits(b, h->init_seccomp, 8);
@@ -132,7 +170,7 @@ int plan_check(const void *block, size_t size)
     if (size <= sizeof(*h) || size > PLAN_MAX_BYTES || b.bytes[size - 1] != '\0' ||
         (uintptr_t)block % 8 != 0)
         return INVALID;
-    if (!header_fits(&b, h) || !sources_fit(&b, h) || !lists_fit(&b, h))
+    if (!header_fits(&b, h) || !numbers_fit(h) || !sources_fit(&b, h) || !lists_fit(&b, h))
         return INVALID;
     return ops_fit(&b, h, h->ops) && ops_fit(&b, h, h->masks) ? 0 : INVALID;
 }
