@@ -214,6 +214,19 @@ static int conclude_files(struct hutch_run *run, struct hutch_error *err)
     return collect_files(run->work_fd, run->request, &COLLECT_BOUNDS, &run->result->files, err);
 }
 
+/* No code of the caller's has run, so there is no receipt either. */
+static void never_started(struct hutch_run *run, const struct cgroup_usage *counted)
+{
+    if (run->ended_by == RUN_BY_CANCEL)
+        signalled(run, SIGKILL);
+    else if (counted->oom_kills != CGROUP_UNKNOWN && counted->oom_kills > 0)
+        result_fail(run->result, REASON_MEMORY,
+                    "the memory limit of %llu bytes doesn't even hold the box: raise --memory",
+                    (unsigned long long)run->request->limits.memory_bytes);
+    else
+        result_fail(run->result, REASON_SETUP, "init ended before it had built the box");
+}
+
 int run_conclude(struct hutch_run *run, struct hutch_error *err)
 {
     struct cgroup_usage counted;
@@ -223,7 +236,7 @@ int run_conclude(struct hutch_run *run, struct hutch_error *err)
     if (run->result->reason == REASON_SETUP)
         return result_finish(run->result, err);
     if (run->running_ns == 0 && !run->init_ended) {
-        result_fail(run->result, REASON_SETUP, "init ended before it had built the box");
+        never_started(run, &counted);
         return result_finish(run->result, err);
     }
     run_receipt(run);
