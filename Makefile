@@ -226,6 +226,7 @@ install: all
 	install -m 644 src/include/hutch.h $(DESTDIR)$(PREFIX)/include/hutch.h
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' src/hutch.pc.in \
 	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/hutch.pc
+	chmod 644 $(DESTDIR)$(PREFIX)/lib/pkgconfig/hutch.pc
 	for m in 1 3 5; do install -m 644 docs/man/*.$$m $(DESTDIR)$(PREFIX)/share/man/man$$m/; done
 	install -m 644 src/cli/completion/hutch.bash \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/hutch
