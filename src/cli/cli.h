@@ -37,7 +37,7 @@ int cli_run(int argc, char **argv);
 int cli_exec(int argc, char **argv);
 int cli_validate(int argc, char **argv);
 int cli_plan(int argc, char **argv);
-int cli_doctor(int argc, char **argv) __attribute__((weak));
+int cli_doctor(int argc, char **argv);
 int cli_policy(int argc, char **argv);
 int cli_version(int argc, char **argv);
 int cli_help(int argc, char **argv);

@@ -98,6 +98,17 @@ static bool there_is(const struct hutch_request *request, const char *path)
     return lstat(full, &st) == 0;
 }
 
+const char *facts_interpreter(enum language language, const char **ret_remedy)
+{
+    *ret_remedy = INTERPRETERS[language].remedy;
+    for (size_t i = 0; i < ARRAY_LEN(INTERPRETERS[language].candidates); i++) {
+        const char *path = INTERPRETERS[language].candidates[i];
+        if (path != NULL && access(path, X_OK) == 0)
+            return path;
+    }
+    return NULL;
+}
+
 static void copy_path(char *to, const char *from)
 {
     (void)snprintf(to, FACTS_PATH_MAX, "%s", from);

@@ -22,6 +22,8 @@ int facts_gather(const struct hutch_request *request, enum plan_purpose purpose,
 /* The system call profile, whose variant depends on who keeps the memory limit. */
 int facts_load_profile(const struct hutch_request *request, struct host_facts *facts,
                        struct hutch_error *err);
+/* The host's interpreter for a language, NULL if it has none; and what to do then. */
+const char *facts_interpreter(enum language language, const char **ret_remedy);
 void host_facts_free(struct host_facts *facts);
 #define _cleanup_host_facts_ _cleanup_(host_facts_free)
 void host_facts_init(struct host_facts *facts);
