@@ -204,12 +204,38 @@ static int make_own(struct host_facts *host, const char *option, const char *pat
     return 0;
 }
 
+/* What the host's root file system shows is read-only: a place to mount on can't be made there,
+ * so it must exist, and must be named by its own path. */
+static int check_target(const struct facts *facts, const struct bind *bind,
+                        struct hutch_error *err)
+{
+    const char *option = bind->writable ? "--bind" : "--ro-bind";
+    const size_t first = strcspn(bind->target + 1, "/");
+
+    for (size_t i = 0; i < facts->entries_len; i++) {
+        const struct facts_entry *entry = &facts->entries[i];
+        if (!entry->present || strlen(entry->name) != first ||
+            memcmp(entry->name, bind->target + 1, first) != 0)
+            continue;
+        if (entry->is_link)
+            return error_request(err, "%s: %s lies behind the link /%s: name the place itself",
+                                 option, bind->target, entry->name);
+        if (access(bind->target, F_OK) < 0)
+            return error_request(err,
+                                 "%s: there is no %s to mount on, and /%s is the host's: use a "
+                                 "place of the box's own, such as /data",
+                                 option, bind->target, entry->name);
+    }
+    return 0;
+}
+
 static int look_at_bind(const struct hutch_request *request, size_t i, struct host_facts *host,
                         struct hutch_error *err)
 {
     const struct bind *bind = &request->binds[i];
     struct facts_bind *fact = &host->facts.binds[i];
     struct stat st;
+    int r;
 
     if (stat(bind->source, &st) < 0)
         return error_request(err, "%s: %s: %s", bind->writable ? "--bind" : "--ro-bind",
@@ -219,8 +245,9 @@ static int look_at_bind(const struct hutch_request *request, size_t i, struct ho
     if (!fact->is_dir && !S_ISREG(st.st_mode))
         return error_request(err, "%s: %s is neither a file nor a directory",
                              bind->writable ? "--bind" : "--ro-bind", bind->source);
-    if (!bind->writable)
-        return 0;
+    r = check_target(&host->facts, bind, err);
+    if (r < 0 || !bind->writable)
+        return r;
     return make_own(host, "--bind", bind->source, &st, &fact->host_index, err);
 }
 
