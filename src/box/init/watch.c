@@ -1,13 +1,14 @@
 /*
  * watch.c - how much the box uses, where no cgroup counts it.
  *
- * What is added up: for every process VmRSS + VmSwap + VmPTE of /proc/PID/status (page tables
- * count: one process hid 200 MiB in them), and what the box's tmpfs holds. VmRSS counts shared
- * pages once per process; only when that sum passes half of the limit is the exact Pss of
- * smaps_rollup read in its place (it costs a walk of the page tables). A process that can't be
- * read exactly counts with its VmRSS: never with less than it uses. What is neither (memfds, System V
- * segments) is refused by the watchdog variant of every profile, and sockets are bounded by the
- * few open files of this mode.
+ * What is added up: for every process RssAnon + RssShmem + VmSwap + VmPTE of /proc/PID/status
+ * (page tables count: one process hid 200 MiB in them; pages of read-only files are the host's),
+ * and what the box's tmpfs holds. Shared pages count once per process there; only when that sum
+ * passes the limit, and there are processes to share anything, is the exact Pss of smaps_rollup
+ * read in its place. That is a walk of the page tables, which a process that fills them faster
+ * than they are walked can make last: one with many of them counts as it is. What is neither
+ * (memfds, System V segments) is refused by the watchdog variant of every profile, and sockets
+ * are bounded by the few open files of this mode.
  */
 #include "box/init/init.h"
 #include "kernel/step/sys.h"
@@ -152,6 +153,9 @@ static void renice(const struct init *init, const char *pid)
     sys_close((int)fd);
 }
 
+/* Page tables are a 512th of what they map. */
+#define TABLES_PART 16
+
 static void add_process(struct init *init, const char *pid, int exact,
                         struct watch_sample *sample)
 {
@@ -161,12 +165,12 @@ static void add_process(struct init *init, const char *pid, int exact,
     if (read_file(init->proc_fd, pid, "status", buf, sizeof(buf)) <= 0)
         return; /* ended meanwhile */
     tables = field(buf, "VmPTE:");
-    rough = field(buf, "VmRSS:") + field(buf, "VmSwap:") + tables;
+    rough = field(buf, "RssAnon:") + field(buf, "RssShmem:") + field(buf, "VmSwap:") + tables;
     sample->pids += field(buf, "Threads:");
     sample->processes++;
     if (init->hurried)
         renice(init, pid);
-    if (exact)
+    if (exact && tables << 10 < init->steps.plan->memory_bytes / TABLES_PART)
         rough = exact_kib(init->proc_fd, pid, rough, tables, buf, sizeof(buf));
     sample->memory_bytes += rough << 10;
     if (init->steps.plan->cpu_time_ms != 0)
@@ -232,12 +236,13 @@ void watch_sample(struct init *init, struct watch_sample *ret_sample)
 {
     const uint64_t files = tmpfs_bytes(init);
     const uint64_t limit = init->steps.plan->memory_bytes;
-    struct watch_sample sample = {.memory_bytes = files, .cpu_us = reaped_cpu_us()};
+    const struct watch_sample empty = {.memory_bytes = files, .cpu_us = reaped_cpu_us()};
+    struct watch_sample sample = empty;
 
     add_processes(init, 0, &sample);
     init->hurried = is_in_hurry(init, &sample);
-    if (limit != 0 && sample.memory_bytes > limit / 2) {
-        sample = (struct watch_sample){.memory_bytes = files, .cpu_us = reaped_cpu_us()};
+    if (limit != 0 && sample.memory_bytes > limit && sample.processes > 1) {
+        sample = empty;
         add_processes(init, 1, &sample);
     }
     *ret_sample = sample;
