@@ -156,8 +156,7 @@ static void renice(const struct init *init, const char *pid)
 /* Page tables are a 512th of what they map. */
 #define TABLES_PART 16
 
-static void add_process(struct init *init, const char *pid, int exact,
-                        struct watch_sample *sample)
+static void add_process(struct init *init, const char *pid, int exact, struct watch_sample *sample)
 {
     char buf[4096];
     uint64_t rough, tables;
@@ -215,8 +214,7 @@ static uint64_t reaped_cpu_us(void)
     } usage = {0};
 
     (void)sys_call(__NR_getrusage, -1, &usage);
-    return (uint64_t)((usage.user_s + usage.system_s) * 1000000 + usage.user_us +
-                      usage.system_us);
+    return (uint64_t)((usage.user_s + usage.system_s) * 1000000 + usage.user_us + usage.system_us);
 }
 
 /* Many allocators at once outran the sampler six times over the limit, because it waited for its
