@@ -228,7 +228,7 @@ Test(files, a_file_larger_than_the_disk_is_efbig_and_a_large_one_is_bounded)
                "f.truncate(12 << 20)\n",
                LIST("--disk", "16M"));
     expect_stdout(&a, "EFBIG\n");
-    expect(&a, a.o.max_rss_kib < 400 << 10);
+    expect(&a, a.o.max_rss_kib < rss_bound(400 << 10));
     const char *path = text_format("files.%d", answer_find(&a, "files", "sparse"));
     size_t len;
     (void)answer_file(&a, "sparse", &len);

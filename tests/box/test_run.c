@@ -374,3 +374,10 @@ Test(run, usage_is_plausible)
     expect(&a, answer_int(&a, "usage.pids_peak") >= 1 && answer_int(&a, "usage.pids_denied") == 0);
     expect(&a, answer_is(&a, "usage.source", "cgroup") || answer_is(&a, "usage.source", "sampled"));
 }
+
+Test(run, verbose_tells_more_on_stderr_and_changes_nothing_else)
+{
+    _cleanup_answer_ struct answer a = hutch(LIST("run", "-v", "--", "echo", "out"));
+    expect(&a, a.o.exit_code == 0 && strcmp(a.o.out, "out\n") == 0);
+    expect(&a, strstr(a.o.err, "seccomp") && strstr(a.o.err, "memory"));
+}

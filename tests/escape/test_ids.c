@@ -117,20 +117,22 @@ Test(ids, processes_of_the_host_cannot_be_signalled)
     spawn_finish(&child, &o);
 }
 
-/* The host's id of a running box's program, which sleeps a time of its own. */
+/* The host's id of a running box's program, which sleeps a time of its own. It is looked for until
+ * it is there: what the box says comes before its exec. */
 static unsigned host_uid_of_a_box(void)
 {
-    struct spawn spec = {.argv = LIST(hutch_path(), "run", "--timeout", "60", "--", "sh", "-c",
-                                      "sleep 47.11 & echo ready; wait")};
+    static const char LOOK[] =
+        "for i in $(seq 300); do ps -eo uid=,comm=,args= | "
+        "awk '$2 == \"sleep\" && $4 == 47.11 {print $1; exit}' | grep . && exit; sleep 0.05; done";
+    struct spawn spec = {.argv =
+                             LIST(hutch_path(), "run", "--timeout", "60", "--", "sleep", "47.11")};
     struct child child;
     struct output o;
     spawn_start(&spec, &child);
-    cr_assert(spawn_await(&child, "ready", 30000));
-    _cleanup_output_ struct output ps = spawn_run(&(struct spawn){
-        .argv = LIST("sh", "-c",
-                     "ps -eo uid=,comm=,args= | awk '$2 == \"sleep\" && $4 == 47.11 {print $1}'")});
+    _cleanup_output_ struct output ps = spawn_run(&(struct spawn){.argv = LIST("sh", "-c", LOOK)});
     spawn_kill(&child, SIGKILL);
     spawn_finish(&child, &o);
+    cr_assert(*ps.out, "the box's program never showed up: %s", o.err);
     return (unsigned)strtoul(ps.out, NULL, 10);
 }
 

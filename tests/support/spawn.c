@@ -30,7 +30,19 @@ double slow(void)
 {
     const char *text = getenv("HUTCH_TEST_SLOW");
     double factor = text ? strtod(text, NULL) : 1.0;
+#ifdef __SANITIZE_ADDRESS__
+    factor *= 2;
+#endif
     return factor < 1.0 ? 1.0 : factor;
+}
+
+long rss_bound(long kib)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return 6 * kib;
+#else
+    return kib;
+#endif
 }
 
 void sleep_ms(unsigned ms)

@@ -68,6 +68,8 @@ double now_ms(void);
 /* How much slower than a plain machine this one is (env HUTCH_TEST_SLOW, at least 1): upper
  * bounds on time are multiplied with it. */
 double slow(void);
+/* A bound on resident memory in KiB, wider where the sanitizers' shadow counts too. */
+long rss_bound(long kib);
 void sleep_ms(unsigned ms);
 
 #endif
