@@ -113,9 +113,6 @@ static void explain_proc(const struct probe *p, struct findings *f)
         "unmount what lies over it"};
     static const struct kind READONLY = {"proc-readonly", "root", FINDING_BLOCKER,
                                          "mount /proc writable"};
-    static const struct kind OTHER = {"proc-mount", "root", FINDING_BLOCKER,
-                                      "see the kernel's log (dmesg) and the audit log for what "
-                                      "refuses it"};
     int error = p->step_errors[PROBE_STEP_PROC];
 
     if (!p->has_proc)
@@ -129,8 +126,6 @@ static void explain_proc(const struct probe *p, struct findings *f)
               p->proc_covers);
     else if (p->proc_readonly)
         found(f, &READONLY, "/proc is read-only here, so that a new one can't be mounted: EPERM");
-    else if (error != PROBE_NOT_TRIED)
-        found(f, &OTHER, "mount proc: %s", error_text(error));
 }
 
 /* ---- namespaces ------------------------------------------------------------------------------ */
@@ -321,6 +316,14 @@ static bool explain_calls(const struct probe *p, struct findings *f)
     return len > 0;
 }
 
+/* explain_proc() has named the cause; the id maps are files of /proc. */
+static bool told_by_proc(const struct probe *p, enum probe_step step)
+{
+    if (step == PROBE_STEP_PROC)
+        return !p->has_proc || p->proc_covers[0] != '\0' || p->proc_readonly;
+    return step == PROBE_STEP_MAP && !p->has_proc;
+}
+
 static void explain_steps(const struct probe *p, struct findings *f)
 {
     static const struct kind KIND = {"set-up", "root", FINDING_BLOCKER,
@@ -335,8 +338,7 @@ static void explain_steps(const struct probe *p, struct findings *f)
     bool explained = explain_calls(p, f) || findings_have_layer(f, "user_ns");
 
     for (enum probe_step step = 0; step < PROBE_STEP_OVERLAY && !explained; step++) {
-        bool told = step == PROBE_STEP_PROC || (step == PROBE_STEP_MAP && !p->has_proc);
-        if (told || p->step_errors[step] <= 0)
+        if (p->step_errors[step] <= 0 || told_by_proc(p, step))
             continue;
         if (is_confined(p))
             found(f, &PROFILE, "the AppArmor profile %s is on this process, and hutch can't %s: %s",

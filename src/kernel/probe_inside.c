@@ -43,6 +43,12 @@ static bool can_open(const char *path, int flags)
     return fd >= 0;
 }
 
+/* Outside a box it may work: then it is taken away again. */
+static bool can_make(const char *path)
+{
+    return can_open(path, O_WRONLY | O_CREAT | O_EXCL) && unlink(path) == 0;
+}
+
 bool probe_try(enum probe_attempt_index attempt, const struct probe_baits *baits)
 {
     switch (attempt) {
@@ -53,7 +59,7 @@ bool probe_try(enum probe_attempt_index attempt, const struct probe_baits *baits
     case PROBE_ATTEMPT_ENVIRONMENT:
         return getenv(baits->variable) != NULL;
     case PROBE_ATTEMPT_USR_WRITE:
-        return can_open("/usr/hutch-doctor", O_WRONLY | O_CREAT);
+        return can_make("/usr/hutch-doctor");
     case PROBE_ATTEMPT_MOUNT:
         return mount("hutch-doctor", "/tmp", "tmpfs", 0, NULL) == 0;
     case PROBE_ATTEMPT_USER_NS:
