@@ -124,8 +124,9 @@ static int set_command(struct hutch_request *request, const struct doctor_progra
     if (r == 0)
         r = hutch_request_add_file(request, PROGRAM_NAME, program->data, program->len, 0700, err);
 #ifdef __SANITIZE_ADDRESS__
-    if (r == 0) /* it would trace the program, which a box refuses */
-        r = hutch_request_set(request, "env", "ASAN_OPTIONS=detect_leaks=0", err);
+    if (r == 0) /* it would trace the program and change a limit, which a box refuses */
+        r = hutch_request_set(request, "env", "ASAN_OPTIONS=detect_leaks=0:disable_coredump=0",
+                              err);
 #endif
     return r;
 }
@@ -157,18 +158,31 @@ static void take_denials(const struct hutch_result *result, const struct baits *
     }
 }
 
+/* Why the box didn't run, or what its program said when it failed. */
+static void take_error(const struct hutch_result *result, struct doctor_report *report)
+{
+    const char *error = hutch_result_error(result);
+    size_t len = 0;
+    const char *text = hutch_result_stream(result, 2, &len);
+    const char *end = text != NULL ? memchr(text, '\n', len) : NULL;
+
+    if (error != NULL)
+        (void)snprintf(report->error, sizeof(report->error), "%s", error);
+    else
+        (void)snprintf(report->error, sizeof(report->error),
+                       "its program ended with status %d: %.*s", hutch_result_exit_status(result),
+                       (int)(end != NULL ? end - text : (ptrdiff_t)len), text != NULL ? text : "");
+}
+
 static void take_result(const struct hutch_result *result, const struct baits *baits,
                         struct doctor_report *report)
 {
-    const char *error = hutch_result_error(result);
-
     report->receipt = result->receipt;
     report->box_ran = hutch_result_ok(result) == 1;
     if (report->box_ran)
         take_denials(result, baits, report);
     else
-        (void)snprintf(report->error, sizeof(report->error), "%s",
-                       error != NULL ? error : "its program failed");
+        take_error(result, report);
 }
 
 static int run_attempts(const struct doctor_program *program, const struct baits *baits,
