@@ -126,9 +126,15 @@ int hutch_run_start(const struct hutch_request *request, struct hutch_run **ret_
     return start_for(request, purpose_of(request), ret_run, err);
 }
 
-static int no_run(struct hutch_error *err) { return error_request(err, "no run was given"); }
+static int no_run(struct hutch_error *err)
+{
+    return error_request(err, "no run was given");
+}
 
-int hutch_run_fd(const struct hutch_run *run) { return run != NULL ? run->epoll_fd : -1; }
+int hutch_run_fd(const struct hutch_run *run)
+{
+    return run != NULL ? run->epoll_fd : -1;
+}
 
 int hutch_run_step(struct hutch_run *run, struct hutch_error *err)
 {

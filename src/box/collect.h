@@ -12,11 +12,11 @@
 #include "request/request.h"
 
 struct collected_file {
-    char *name;      /* relative to /work; bytes, not necessarily UTF-8 */
+    char *name; /* relative to /work; bytes, not necessarily UTF-8 */
     size_t name_len;
     char *data;
     size_t data_len;
-    uint64_t size;   /* of the whole file; data is cut when it is less */
+    uint64_t size; /* of the whole file; data is cut when it is less */
     bool executable;
 };
 
@@ -35,10 +35,10 @@ struct collected {
 };
 
 struct collect_bounds {
-    size_t files_max;      /* files and skipped, each */
+    size_t files_max; /* files and skipped, each */
     unsigned depth_max;
-    uint64_t bytes_max;    /* all data together */
-    uint64_t entries_max;  /* directory entries looked at */
+    uint64_t bytes_max;   /* all data together */
+    uint64_t entries_max; /* directory entries looked at */
 };
 extern const struct collect_bounds COLLECT_BOUNDS;
 

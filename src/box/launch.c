@@ -46,8 +46,8 @@ static int write_all(int fd, const char *data, size_t len)
 
 /* Sealed: what the box executes or reads can never be changed, through /proc/1/exe or otherwise
  * (CVE-2019-5736). MFD_EXEC is refused by kernels before 6.3, which don't need it. */
-static int sealed_memfd(const char *name, unsigned flags, const void *data, size_t len,
-                        int *ret_fd, struct hutch_error *err)
+static int sealed_memfd(const char *name, unsigned flags, const void *data, size_t len, int *ret_fd,
+                        struct hutch_error *err)
 {
     _cleanup_close_ int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
     int r;
@@ -208,8 +208,7 @@ static uint64_t namespace_flags(layer_mask layers)
 
 static int move_into_cgroup(const struct hutch_run *run, struct hutch_error *err)
 {
-    _cleanup_close_ int fd =
-        openat(run->cgroup.dir_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    _cleanup_close_ int fd = openat(run->cgroup.dir_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
     char text[16];
     int len = snprintf(text, sizeof(text), "%d", (int)run->pid);
 
@@ -289,9 +288,9 @@ static int build_and_spawn(struct hutch_run *run, struct child_fds *c, struct hu
 static int spawn_or_without(struct hutch_run *run, struct child_fds *c, struct hutch_error *err)
 {
     struct facts *f = &run->host.facts;
-    layer_mask may_go = run->request->allow_missing & f->layers &
-                        (LAYER_BIT(LAYER_NET_NS) | LAYER_BIT(LAYER_IPC_NS) |
-                         LAYER_BIT(LAYER_UTS_NS));
+    layer_mask may_go =
+        run->request->allow_missing & f->layers &
+        (LAYER_BIT(LAYER_NET_NS) | LAYER_BIT(LAYER_IPC_NS) | LAYER_BIT(LAYER_UTS_NS));
     struct hutch_error first = {0};
     int r = build_and_spawn(run, c, &first);
 

@@ -46,7 +46,7 @@ struct hutch_run {
     int control_fd; /* packets from init */
     int epoll_fd;
     int timer_fd;
-    int work_fd; /* the box's /work, from init */
+    int work_fd;  /* the box's /work, from init */
     int stdin_fd; /* our end of the program's standard input, -1 when closed */
     size_t stdin_sent;
     char stdin_chunk[4096]; /* from request->stdin_fd, not yet written */
@@ -55,13 +55,13 @@ struct hutch_run {
     int result_fd;
     struct buf document;
 
-    int64_t started_ns;  /* the call */
-    int64_t running_ns;  /* the program's exec */
+    int64_t started_ns; /* the call */
+    int64_t running_ns; /* the program's exec */
     int64_t deadline_ns;
     enum run_ended_by ended_by;
-    bool is_dead;      /* init is reaped: nothing of the box is alive */
-    bool init_ended;   /* init's report about the program is in `end` */
-    bool answered;     /* exec: the document is whole */
+    bool is_dead;    /* init is reaped: nothing of the box is alive */
+    bool init_ended; /* init's report about the program is in `end` */
+    bool answered;   /* exec: the document is whole */
     struct init_message end;
 };
 

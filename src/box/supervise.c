@@ -38,8 +38,16 @@
  * from its other boxes. */
 #define ROUNDS_IN_A_STEP 8
 
-enum source { SOURCE_CONTROL, SOURCE_PIDFD, SOURCE_TIMER, SOURCE_OUT, SOURCE_ERR, SOURCE_RESULT,
-              SOURCE_STDIN, SOURCE_STDIN_SOURCE };
+enum source {
+    SOURCE_CONTROL,
+    SOURCE_PIDFD,
+    SOURCE_TIMER,
+    SOURCE_OUT,
+    SOURCE_ERR,
+    SOURCE_RESULT,
+    SOURCE_STDIN,
+    SOURCE_STDIN_SOURCE
+};
 
 int64_t run_now_ns(void)
 {
@@ -163,7 +171,8 @@ static void pass_on(struct hutch_run *run, struct output *output, const char *da
 {
     while (len > 0) {
         ssize_t n = write_quietly(output->pass_on_fd, data, len);
-        if (n < 0 && errno == EAGAIN) { /* the caller's fd is non-blocking: it may block all the same */
+        if (n < 0 &&
+            errno == EAGAIN) { /* the caller's fd is non-blocking: it may block all the same */
             struct pollfd fd = {.fd = output->pass_on_fd, .events = POLLOUT};
             (void)poll(&fd, 1, -1);
         } else if (n < 0 && errno != EINTR) {
@@ -307,8 +316,8 @@ static void started(struct hutch_run *run)
 {
     run->state = RUN_RUNNING;
     run->running_ns = run_now_ns();
-    run->deadline_ns = run->running_ns + INIT_FIRST_NS +
-                       (int64_t)run->request->limits.timeout_ms * NS_PER_MS;
+    run->deadline_ns =
+        run->running_ns + INIT_FIRST_NS + (int64_t)run->request->limits.timeout_ms * NS_PER_MS;
     set_timer(run, run->deadline_ns);
 }
 

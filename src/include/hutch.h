@@ -168,7 +168,8 @@ int hutch_run_start(const struct hutch_request *request, struct hutch_run **ret_
                     struct hutch_error *err);
 /* The fd to poll for input; owned by the run. */
 int hutch_run_fd(const struct hutch_run *run);
-/* Does what can be done without blocking: 0 go on polling, 1 the result is there, negative errno. */
+/* Does what can be done without blocking: 0 go on polling, 1 the result is there, negative errno.
+ */
 int hutch_run_step(struct hutch_run *run, struct hutch_error *err);
 /* Ends the box now; the result (reason "signal", SIGKILL) follows through hutch_run_step(). */
 int hutch_run_cancel(struct hutch_run *run, struct hutch_error *err);

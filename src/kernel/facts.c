@@ -206,8 +206,7 @@ static int make_own(struct host_facts *host, const char *option, const char *pat
 
 /* What the host's root file system shows is read-only: a place to mount on can't be made there,
  * so it must exist, and must be named by its own path. */
-static int check_target(const struct facts *facts, const struct bind *bind,
-                        struct hutch_error *err)
+static int check_target(const struct facts *facts, const struct bind *bind, struct hutch_error *err)
 {
     const char *option = bind->writable ? "--bind" : "--ro-bind";
     const size_t first = strcspn(bind->target + 1, "/");

@@ -28,8 +28,8 @@ int idmap_mount(const char *path, uint32_t owner_uid, uint32_t owner_gid, uint32
 
     if (r < 0)
         return r;
-    tree = (int)sys_call(__NR_open_tree, AT_FDCWD, path,
-                         OPEN_TREE_CLONE | O_CLOEXEC | AT_RECURSIVE);
+    tree =
+        (int)sys_call(__NR_open_tree, AT_FDCWD, path, OPEN_TREE_CLONE | O_CLOEXEC | AT_RECURSIVE);
     if (tree < 0) {
         r = tree;
         tree = -1;

@@ -158,8 +158,8 @@ static long call_clone(const struct request *q, int *pidfd)
 {
     uintptr_t top = ((uintptr_t)q->stack + STACK_BYTES) & ~(uintptr_t)15;
 
-    return clone_call(__NR_clone, (long)(q->flags | CLONE_PIDFD), (long)top,
-                      (long)(uintptr_t)pidfd, q->fn, q->arg);
+    return clone_call(__NR_clone, (long)(q->flags | CLONE_PIDFD), (long)top, (long)(uintptr_t)pidfd,
+                      q->fn, q->arg);
 }
 
 /* A signal handler must not run in the child: it would act on the host's memory. */

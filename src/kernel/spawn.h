@@ -15,9 +15,9 @@
 #define SPAWN_FDS_MAX (PLAN_FD_SOURCES + PLAN_HOST_SOURCES_MAX)
 
 struct spawn {
-    uint64_t namespaces; /* CLONE_NEW* */
-    int cgroup_fd;       /* -1: stays where the caller is */
-    int exe_fd;          /* the sealed init */
+    uint64_t namespaces;    /* CLONE_NEW* */
+    int cgroup_fd;          /* -1: stays where the caller is */
+    int exe_fd;             /* the sealed init */
     int fds[SPAWN_FDS_MAX]; /* becomes fd i of the child; -1: none */
     unsigned fds_len;
 };

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 
-void builder_init(struct builder *b, const struct hutch_request *request,
-                  enum plan_purpose purpose, const struct facts *facts)
+void builder_init(struct builder *b, const struct hutch_request *request, enum plan_purpose purpose,
+                  const struct facts *facts)
 {
     *b = (struct builder){.request = request, .facts = facts, .purpose = purpose};
     b->block.max = PLAN_MAX_BYTES;
@@ -15,8 +15,8 @@ void builder_init(struct builder *b, const struct hutch_request *request,
 
 void builder_free(struct builder *b)
 {
-    struct buf *all[] = {&b->block, &b->argv, &b->env,   &b->path_dirs, &b->sources, &b->lower,
-                         &b->ops,   &b->masks, &b->rlimits, &b->access, &b->made};
+    struct buf *all[] = {&b->block, &b->argv,  &b->env,     &b->path_dirs, &b->sources, &b->lower,
+                         &b->ops,   &b->masks, &b->rlimits, &b->access,    &b->made};
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         buf_free(all[i]);
@@ -45,7 +45,10 @@ static const char *relative(const char *path)
 /* How `made` marks its paths. */
 enum { MADE_DIR = 'r', MADE_DATA_DIR = 'd', MADE_FILE = 'f' };
 
-static void put_op(struct builder *b, const struct plan_op *op) { buf_put(&b->ops, op, sizeof(*op)); }
+static void put_op(struct builder *b, const struct plan_op *op)
+{
+    buf_put(&b->ops, op, sizeof(*op));
+}
 
 static bool is_made(const struct builder *b, char mark, const char *path)
 {
@@ -179,7 +182,10 @@ static void put_slot(struct buf *table, uint64_t offset)
     buf_put(table, &offset, sizeof(offset));
 }
 
-void builder_argv(struct builder *b, const char *text) { put_slot(&b->argv, builder_text(b, text)); }
+void builder_argv(struct builder *b, const char *text)
+{
+    put_slot(&b->argv, builder_text(b, text));
+}
 
 void builder_env_text(struct builder *b, const char *pair)
 {
@@ -249,21 +255,20 @@ static void append_tables(struct builder *b)
     put_slot(&b->argv, 0);
     put_slot(&b->env, 0);
     for (size_t i = 0; i < ARRAY_LEN(tables); i++)
-        *tables[i].span =
-            append(b, tables[i].table->data, tables[i].table->len, tables[i].element);
+        *tables[i].span = append(b, tables[i].table->data, tables[i].table->len, tables[i].element);
     b->header.seccomp =
         append(b, b->facts->seccomp, b->facts->seccomp_len * sizeof(struct sock_filter),
                sizeof(struct sock_filter));
-    b->header.init_seccomp = append(b, b->facts->init_seccomp,
-                                    b->facts->init_seccomp_len * sizeof(struct sock_filter),
-                                    sizeof(struct sock_filter));
+    b->header.init_seccomp =
+        append(b, b->facts->init_seccomp, b->facts->init_seccomp_len * sizeof(struct sock_filter),
+               sizeof(struct sock_filter));
 }
 
 static int first_failure(const struct builder *b)
 {
-    const struct buf *all[] = {&b->block, &b->argv,  &b->env,     &b->path_dirs, &b->sources,
-                               &b->lower, &b->ops,   &b->masks,   &b->rlimits,   &b->access,
-                               &b->made};
+    const struct buf *all[] = {&b->block,   &b->argv,   &b->env, &b->path_dirs,
+                               &b->sources, &b->lower,  &b->ops, &b->masks,
+                               &b->rlimits, &b->access, &b->made};
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         if (all[i]->failed != 0)

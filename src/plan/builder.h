@@ -12,13 +12,13 @@ struct builder {
     const struct facts *facts;
     enum plan_purpose purpose;
     struct plan_header header;
-    struct buf block;                      /* the header's room, texts, data */
+    struct buf block; /* the header's room, texts, data */
     struct buf argv, env, path_dirs, sources, lower, ops, masks, rlimits, access; /* tables */
     struct buf made; /* the directories and the root's files so far, "rpath\0fpath\0" */
 };
 
-void builder_init(struct builder *b, const struct hutch_request *request,
-                  enum plan_purpose purpose, const struct facts *facts);
+void builder_init(struct builder *b, const struct hutch_request *request, enum plan_purpose purpose,
+                  const struct facts *facts);
 void builder_free(struct builder *b);
 #define _cleanup_builder_ _cleanup_(builder_free)
 

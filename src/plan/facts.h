@@ -59,7 +59,7 @@ struct facts {
     unsigned short seccomp_len, init_seccomp_len;
     bool exec_by_fd;
 
-    layer_mask layers; /* namespaces that this run makes, and the other layers to put on */
+    layer_mask layers;   /* namespaces that this run makes, and the other layers to put on */
     uint64_t skip_steps; /* the test build's switches */
     uint32_t fault_call;
 };

@@ -15,7 +15,10 @@ struct view {
     struct buf *json;
 };
 
-static const void *at(const struct view *v, uint64_t offset) { return v->block + offset; }
+static const void *at(const struct view *v, uint64_t offset)
+{
+    return v->block + offset;
+}
 
 static void put_text(const struct view *v, const char *key, uint64_t offset)
 {
@@ -73,10 +76,14 @@ static void put_source(const struct view *v, uint32_t index)
 }
 
 static const char *const OP_NAMES[PLAN_OP_KINDS] = {
-    [PLAN_OP_DIR] = "dir",          [PLAN_OP_FILE] = "file",
-    [PLAN_OP_SYMLINK] = "symlink",  [PLAN_OP_BIND] = "bind",
-    [PLAN_OP_BIND_DATA] = "bind-data", [PLAN_OP_PROC] = "proc",
-    [PLAN_OP_DEVPTS] = "devpts",    [PLAN_OP_MASK] = "mask",
+    [PLAN_OP_DIR] = "dir",
+    [PLAN_OP_FILE] = "file",
+    [PLAN_OP_SYMLINK] = "symlink",
+    [PLAN_OP_BIND] = "bind",
+    [PLAN_OP_BIND_DATA] = "bind-data",
+    [PLAN_OP_PROC] = "proc",
+    [PLAN_OP_DEVPTS] = "devpts",
+    [PLAN_OP_MASK] = "mask",
     [PLAN_OP_READONLY] = "read-only",
 };
 

@@ -69,8 +69,9 @@ static void add_input_files(struct builder *b)
 int plan_add_payload(struct builder *b, struct hutch_error *err)
 {
     if (plan_work_is_bound(b->request) && b->request->files_len > 0)
-        return error_request(err, "--file puts a file into the box's own /work, but /work is a "
-                                  "bind here: copy %s into its source, or bind elsewhere",
+        return error_request(err,
+                             "--file puts a file into the box's own /work, but /work is a "
+                             "bind here: copy %s into its source, or bind elsewhere",
                              b->request->files[0].name);
     add_runner_files(b);
     if (b->purpose != PLAN_RUN)
@@ -223,8 +224,7 @@ static void add_schedule(struct builder *b)
 
     if (cpus_shown(b) < b->facts->cpus) {
         buf_put(&b->block, ZEROS, (8 - b->block.len % 8) % 8);
-        b->header.affinity.offset =
-            builder_data(b, b->facts->cpu_mask, sizeof(b->facts->cpu_mask));
+        b->header.affinity.offset = builder_data(b, b->facts->cpu_mask, sizeof(b->facts->cpu_mask));
         b->header.affinity.count = FACTS_CPU_WORDS;
         b->header.cpus = cpus_shown(b);
     }
@@ -294,8 +294,9 @@ int plan_build(const struct hutch_request *request, enum plan_purpose purpose,
     builder_init(&b, request, purpose, facts);
     plan_add_root(&b);
     if (b.sources.len / sizeof(struct plan_source) > PLAN_SOURCES_MAX)
-        return error_request(err, "%zu binds are too many for one box; bind directories that hold "
-                                  "several of them",
+        return error_request(err,
+                             "%zu binds are too many for one box; bind directories that hold "
+                             "several of them",
                              request->binds_len);
     r = plan_add_payload(&b, err);
     if (r < 0)

@@ -38,7 +38,10 @@ static bool is_bound(const struct hutch_request *request, const char *target)
     return false;
 }
 
-bool plan_work_is_bound(const struct hutch_request *request) { return is_bound(request, "/work"); }
+bool plan_work_is_bound(const struct hutch_request *request)
+{
+    return is_bound(request, "/work");
+}
 
 static void add_host_entries(struct builder *b)
 {
@@ -90,8 +93,8 @@ static const char *const DEV_NODES[] = {"/dev/null", "/dev/zero", "/dev/full", "
 static const struct {
     const char *path, *target;
 } DEV_LINKS[] = {
-    {"/dev/fd", "/proc/self/fd"},         {"/dev/stdin", "/proc/self/fd/0"},
-    {"/dev/stdout", "/proc/self/fd/1"},   {"/dev/stderr", "/proc/self/fd/2"},
+    {"/dev/fd", "/proc/self/fd"},       {"/dev/stdin", "/proc/self/fd/0"},
+    {"/dev/stdout", "/proc/self/fd/1"}, {"/dev/stderr", "/proc/self/fd/2"},
     {"/dev/ptmx", "pts/ptmx"},
 };
 
@@ -208,14 +211,22 @@ static const struct {
     enum plan_op_kind kind;
     const char *path;
 } MASKS[] = {
-    {PLAN_OP_MASK, "/proc/kcore"},        {PLAN_OP_MASK, "/proc/keys"},
-    {PLAN_OP_MASK, "/proc/key-users"},    {PLAN_OP_MASK, "/proc/timer_list"},
-    {PLAN_OP_MASK, "/proc/latency_stats"}, {PLAN_OP_MASK, "/proc/sched_debug"},
-    {PLAN_OP_MASK, "/proc/kmsg"},         {PLAN_OP_MASK, "/proc/kallsyms"},
-    {PLAN_OP_MASK, "/proc/acpi"},         {PLAN_OP_MASK, "/proc/scsi"},
-    {PLAN_OP_MASK, "/proc/asound"},       {PLAN_OP_READONLY, "/proc/sys"},
-    {PLAN_OP_READONLY, "/proc/sysrq-trigger"}, {PLAN_OP_READONLY, "/proc/irq"},
-    {PLAN_OP_READONLY, "/proc/bus"},      {PLAN_OP_READONLY, "/proc/fs"},
+    {PLAN_OP_MASK, "/proc/kcore"},
+    {PLAN_OP_MASK, "/proc/keys"},
+    {PLAN_OP_MASK, "/proc/key-users"},
+    {PLAN_OP_MASK, "/proc/timer_list"},
+    {PLAN_OP_MASK, "/proc/latency_stats"},
+    {PLAN_OP_MASK, "/proc/sched_debug"},
+    {PLAN_OP_MASK, "/proc/kmsg"},
+    {PLAN_OP_MASK, "/proc/kallsyms"},
+    {PLAN_OP_MASK, "/proc/acpi"},
+    {PLAN_OP_MASK, "/proc/scsi"},
+    {PLAN_OP_MASK, "/proc/asound"},
+    {PLAN_OP_READONLY, "/proc/sys"},
+    {PLAN_OP_READONLY, "/proc/sysrq-trigger"},
+    {PLAN_OP_READONLY, "/proc/irq"},
+    {PLAN_OP_READONLY, "/proc/bus"},
+    {PLAN_OP_READONLY, "/proc/fs"},
 };
 
 static void add_proc(struct builder *b)

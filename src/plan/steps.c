@@ -5,7 +5,8 @@
 
 #define STEP_NAME(name) #name,
 static const char *const NAMES[] = {
-    PLAN_INIT_STEPS(STEP_NAME) PLAN_PROGRAM_STEPS(STEP_NAME) PLAN_GUARD_STEPS(STEP_NAME) "read_plan",
+    PLAN_INIT_STEPS(STEP_NAME) PLAN_PROGRAM_STEPS(STEP_NAME)
+        PLAN_GUARD_STEPS(STEP_NAME) "read_plan",
     "fork",
 };
 

@@ -117,15 +117,15 @@ struct plan_header {
     uint32_t layers;   /* layers that this plan puts on (enum layer bits) */
     uint32_t required; /* of these, the ones without which init refuses */
     uint32_t host_sources;
-    uint32_t uid, gid;                   /* inside */
-    uint32_t outside_uid, outside_gid;   /* self-map: the caller's ids */
-    uint32_t root_kind;                  /* enum plan_root */
+    uint32_t uid, gid;                 /* inside */
+    uint32_t outside_uid, outside_gid; /* self-map: the caller's ids */
+    uint32_t root_kind;                /* enum plan_root */
     uint32_t hostname;
     uint32_t workdir;
-    uint32_t program; /* absolute path, or a name to look for in path_dirs */
-    struct plan_span argv;      /* uint64_t text offsets, 0 at the end: become pointers in place */
-    struct plan_span env;       /* the same */
-    struct plan_span affinity;  /* uint64_t words: the caller's CPUs, of which the program gets... */
+    uint32_t program;          /* absolute path, or a name to look for in path_dirs */
+    struct plan_span argv;     /* uint64_t text offsets, 0 at the end: become pointers in place */
+    struct plan_span env;      /* the same */
+    struct plan_span affinity; /* uint64_t words: the caller's CPUs, of which the program gets... */
     struct plan_span path_dirs; /* uint32_t text offsets: where a bare program name is looked for */
     struct plan_span sources;   /* struct plan_source */
     struct plan_span lower;     /* uint32_t source indexes, topmost first, below our skeleton */
@@ -133,9 +133,9 @@ struct plan_header {
     struct plan_span masks;     /* struct plan_op: done last */
     struct plan_span rlimits;   /* struct plan_rlimit */
     struct plan_span access;    /* struct plan_access_rule */
-    struct plan_span seccomp;      /* struct sock_filter: the program's */
+    struct plan_span seccomp;   /* struct sock_filter: the program's */
     struct plan_span init_seccomp; /* struct sock_filter: init's own */
-    uint64_t data_bytes;   /* size= of the one writable tmpfs */
+    uint64_t data_bytes;           /* size= of the one writable tmpfs */
     uint64_t data_inodes;
     uint64_t wall_ms;
     uint64_t cpu_time_ms;  /* 0: none, or kept by the host from the cgroup */
@@ -143,8 +143,8 @@ struct plan_header {
     uint32_t cpus;         /* ...this many, counted from the one it starts on; 0: all */
     uint32_t nice;         /* given to the box's threads when the sampler is in a hurry */
     uint32_t reserved;
-    uint32_t fault_call;   /* the test build only: 1 + the set-up call that fails */
-    uint64_t skip_steps;   /* the test build only: steps left out, by number */
+    uint32_t fault_call; /* the test build only: 1 + the set-up call that fails */
+    uint64_t skip_steps; /* the test build only: steps left out, by number */
 };
 
 /* init -> host, one packet each. */
@@ -161,10 +161,10 @@ enum init_ended_by { INIT_ENDED_ITSELF, INIT_ENDED_WALL, INIT_ENDED_CPU, INIT_EN
 
 struct init_message {
     uint32_t kind;
-    uint32_t step;   /* FAILED */
-    uint32_t layer;  /* MISSING */
-    int32_t error;   /* positive errno */
-    int32_t status;  /* ENDED: the wait status */
+    uint32_t step;  /* FAILED */
+    uint32_t layer; /* MISSING */
+    int32_t error;  /* positive errno */
+    int32_t status; /* ENDED: the wait status */
     uint32_t ended_by;
     uint64_t memory_peak_bytes; /* sampled; 0: not sampled */
     uint64_t cpu_us;

@@ -50,7 +50,8 @@ static void run_argv(const char *const *argv)
     (void)posix_spawn_file_actions_init(&actions);
     (void)posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     (void)posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    if (posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(const void *)argv, environ) != 0)
+    if (posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(const void *)argv, environ) !=
+        0)
         die(argv[0]);
     (void)posix_spawn_file_actions_destroy(&actions);
     if (waitpid(pid, &status, 0) != pid || status != 0)
@@ -67,13 +68,48 @@ static void bare_python(void)
 /* What of our isolation bubblewrap can do: namespaces, own root, /proc, /dev, no capabilities. */
 static void bubblewrap(void)
 {
-    const char *argv[] = {"bwrap", "--unshare-all", "--die-with-parent", "--new-session",
-                          "--clearenv", "--cap-drop", "ALL", "--ro-bind", "/usr", "/usr",
-                          "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib",
-                          "--symlink", "usr/lib64", "/lib64", "--ro-bind", "/etc/ld.so.cache",
-                          "/etc/ld.so.cache", "--proc", "/proc", "--dev", "/dev", "--size",
-                          "67108864", "--tmpfs", "/tmp", "--size", "67108864", "--tmpfs", "/work",
-                          "--chdir", "/work", PYTHON, "-I", "-S", "-c", "pass", NULL};
+    const char *argv[] = {"bwrap",
+                          "--unshare-all",
+                          "--die-with-parent",
+                          "--new-session",
+                          "--clearenv",
+                          "--cap-drop",
+                          "ALL",
+                          "--ro-bind",
+                          "/usr",
+                          "/usr",
+                          "--symlink",
+                          "usr/bin",
+                          "/bin",
+                          "--symlink",
+                          "usr/lib",
+                          "/lib",
+                          "--symlink",
+                          "usr/lib64",
+                          "/lib64",
+                          "--ro-bind",
+                          "/etc/ld.so.cache",
+                          "/etc/ld.so.cache",
+                          "--proc",
+                          "/proc",
+                          "--dev",
+                          "/dev",
+                          "--size",
+                          "67108864",
+                          "--tmpfs",
+                          "/tmp",
+                          "--size",
+                          "67108864",
+                          "--tmpfs",
+                          "/work",
+                          "--chdir",
+                          "/work",
+                          PYTHON,
+                          "-I",
+                          "-S",
+                          "-c",
+                          "pass",
+                          NULL};
 
     run_argv(argv);
 }
@@ -101,8 +137,14 @@ static void library(enum hutch_verb verb, const char *code)
     hutch_request_free(request);
 }
 
-static void library_run(void) { library(HUTCH_VERB_RUN, ONE_LINE); }
-static void library_exec(void) { library(HUTCH_VERB_EXEC, "return 1"); }
+static void library_run(void)
+{
+    library(HUTCH_VERB_RUN, ONE_LINE);
+}
+static void library_exec(void)
+{
+    library(HUTCH_VERB_EXEC, "return 1");
+}
 
 /* ---- hosts that are big ---------------------------------------------------------------------- */
 
@@ -117,7 +159,10 @@ static void grow_host(void)
     memset(ballast, 1, BALLAST_BYTES);
 }
 
-static void shrink_host(void) { (void)munmap(ballast, BALLAST_BYTES); }
+static void shrink_host(void)
+{
+    (void)munmap(ballast, BALLAST_BYTES);
+}
 
 static int many[10000];
 

@@ -18,7 +18,7 @@ struct init {
     int guarded_pipe; /* lets the program's process go on to its exec */
     int signal_fd;
     int proc_fd; /* the box's /proc, opened before the filter */
-    int ended;  /* the program has: status is its wait status */
+    int ended;   /* the program has: status is its wait status */
     int status;
     int64_t deadline_ns;
     int hurried; /* the box has been reniced, so that the sampler gets its turn */
@@ -38,7 +38,7 @@ int64_t init_now_ns(void);
 struct watch_sample {
     uint64_t memory_bytes;
     uint64_t cpu_us;
-    uint64_t pids;      /* threads included */
+    uint64_t pids; /* threads included */
     uint64_t processes;
 };
 int watch_open(struct init *init);

@@ -56,8 +56,8 @@ static void end(struct init *init, int status, enum init_ended_by by)
     while (sys_call(__NR_wait4, -1, 0, WAIT_ALL, 0) > 0)
         ;
     (void)sys_call(__NR_getrusage, RUSAGE_OF_CHILDREN, &usage);
-    message.cpu_us = (uint64_t)((usage.user_s + usage.system_s) * 1000000 + usage.user_us +
-                                usage.system_us);
+    message.cpu_us =
+        (uint64_t)((usage.user_s + usage.system_s) * 1000000 + usage.user_us + usage.system_us);
     message.memory_peak_bytes = at_least(init->memory_peak, (uint64_t)usage.max_rss_kib << 10);
     message.pids_peak = at_least(init->pids_peak, 1);
     report_message(&message, -1);

@@ -37,9 +37,10 @@ void init_exit(int status)
 void report_message(const struct init_message *message, int fd)
 {
     const struct io_vector vector = {message, sizeof(*message)};
-    struct control_fd control = {
-        .len = offsetof(struct control_fd, pad), .level = SOCKET_LEVEL, .type = SCM_RIGHTS_TYPE,
-        .fd = fd};
+    struct control_fd control = {.len = offsetof(struct control_fd, pad),
+                                 .level = SOCKET_LEVEL,
+                                 .type = SCM_RIGHTS_TYPE,
+                                 .fd = fd};
     struct message_header header = {.vectors = &vector, .vectors_len = 1};
 
     if (fd >= 0) {

@@ -43,8 +43,8 @@ static int step_guard_filter(struct step_state *s)
 }
 
 #define STEP_ROW(name) [PLAN_STEP_##name] = {step_##name},
-static const struct step STEPS[] = {
-    PLAN_INIT_STEPS(STEP_ROW) PLAN_PROGRAM_STEPS(STEP_ROW) PLAN_GUARD_STEPS(STEP_ROW)};
+static const struct step STEPS[] = {PLAN_INIT_STEPS(STEP_ROW) PLAN_PROGRAM_STEPS(STEP_ROW)
+                                        PLAN_GUARD_STEPS(STEP_ROW)};
 
 #define STEP_FIRST_INIT PLAN_STEP_close_fds
 #define STEP_FIRST_PROGRAM PLAN_STEP_signals

@@ -6,7 +6,7 @@
  */
 #include "kernel/step/step.h"
 
-#define INVALID (-22) /* -EINVAL */
+#define INVALID (-22)    /* -EINVAL */
 #define FILTER_MAX 4096U /* BPF_MAXINSNS */
 #define RLIMITS 16U      /* RLIM_NLIMITS */
 #define NICE_MAX 19U
@@ -71,8 +71,7 @@ static int op_fits(const struct block *b, const struct plan_header *h, const str
         return 0;
     if (op->kind == PLAN_OP_BIND && op->source >= h->sources.count)
         return 0;
-    return op->kind != PLAN_OP_FILE ||
-           (op->data <= b->size && op->data_len <= b->size - op->data);
+    return op->kind != PLAN_OP_FILE || (op->data <= b->size && op->data_len <= b->size - op->data);
 }
 
 static int ops_fit(const struct block *b, const struct plan_header *h, struct plan_span span)
@@ -123,8 +122,8 @@ static int lists_fit(const struct block *b, const struct plan_header *h)
     const struct plan_access_rule *rules = (const void *)(b->bytes + h->access.offset);
 
     if (!span_fits(b, h->path_dirs, sizeof(*dirs)) || !span_fits(b, h->access, sizeof(*rules)) ||
-        !rlimits_fit(b, h) ||
-        !span_fits(b, h->affinity, sizeof(uint64_t)) || h->affinity.count > PLAN_CPU_WORDS)
+        !rlimits_fit(b, h) || !span_fits(b, h->affinity, sizeof(uint64_t)) ||
+        h->affinity.count > PLAN_CPU_WORDS)
         return 0;
     for (uint32_t i = 0; i < h->path_dirs.count; i++)
         if (!text_fits(b, dirs[i]))
@@ -157,9 +156,9 @@ static int header_fits(const struct block *b, const struct plan_header *h)
            (h->mode == PLAN_MODE_ROOT || h->mode == PLAN_MODE_SELF) &&
            (h->root_kind == PLAN_ROOT_TMPFS || h->root_kind == PLAN_ROOT_OVERLAY) &&
            text_fits(b, h->hostname) && is_absolute(b, h->workdir) && text_fits(b, h->program) &&
-           h->seccomp.count > 0 && h->seccomp.count <= FILTER_MAX &&
-           h->init_seccomp.count > 0 && h->init_seccomp.count <= FILTER_MAX &&
-           span_fits(b, h->seccomp, 8) && span_fits(b, h->init_seccomp, 8);
+           h->seccomp.count > 0 && h->seccomp.count <= FILTER_MAX && h->init_seccomp.count > 0 &&
+           h->init_seccomp.count <= FILTER_MAX && span_fits(b, h->seccomp, 8) &&
+           span_fits(b, h->init_seccomp, 8);
 }
 
 int plan_check(const void *block, size_t size)

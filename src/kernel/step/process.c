@@ -125,8 +125,8 @@ static int lower(uint32_t resource, uint64_t value, uint32_t exact)
 }
 
 /* Must: only lower, and act on the program's process alone: a sampler that runs for hours must not
- * use up the program's CPU time. The limit of core files is the exception and exactly 1: 0 would start a
- * piped core handler, which runs as the host's root (core(5)). */
+ * use up the program's CPU time. The limit of core files is the exception and exactly 1: 0 would
+ * start a piped core handler, which runs as the host's root (core(5)). */
 int step_rlimits(struct step_state *s)
 {
     const struct plan_rlimit *limits = plan_at(s, s->plan->rlimits.offset);

@@ -261,7 +261,7 @@ int step_mount_root(struct step_state *s)
 {
     s->object = "root";
     s->root_fd = s->plan->root_kind == PLAN_ROOT_OVERLAY ? overlay_root(s)
-                                                          : mount_clone(s->scratch_fd, "tree");
+                                                         : mount_clone(s->scratch_fd, "tree");
     if (s->root_fd < 0)
         return s->root_fd;
     return mount_attach(s->root_fd, s->scratch_fd, "root");
@@ -296,7 +296,9 @@ static int bind_data(struct step_state *s, const struct plan_op *op)
 
 static int mount_one(struct step_state *s, const struct plan_op *op)
 {
-    static const struct mount_option DEVPTS[] = {{"ptmxmode", "0666"}, {"mode", "0620"}};
+    /* The machine has some 3,000 for all boxes and containers together. */
+    static const struct mount_option DEVPTS[] = {
+        {"ptmxmode", "0666"}, {"mode", "0620"}, {"max", "64"}};
     int r;
 
     switch (op->kind) {
@@ -312,7 +314,7 @@ static int mount_one(struct step_state *s, const struct plan_op *op)
             s, mount_new("proc", 0, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC),
             op);
     case PLAN_OP_DEVPTS:
-        return attach_new(s, mount_new("devpts", DEVPTS, 2, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC),
+        return attach_new(s, mount_new("devpts", DEVPTS, 3, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC),
                           op);
     default:
         return 0; /* made before the root was mounted */

@@ -41,8 +41,7 @@ static inline long sys_raw6(long nr, long a, long b, long c, long d, long e, lon
 #define sys_call1(n, a) sys_raw6(n, SYS_ARG(a), 0, 0, 0, 0, 0)
 #define sys_call2(n, a, b) sys_raw6(n, SYS_ARG(a), SYS_ARG(b), 0, 0, 0, 0)
 #define sys_call3(n, a, b, c) sys_raw6(n, SYS_ARG(a), SYS_ARG(b), SYS_ARG(c), 0, 0, 0)
-#define sys_call4(n, a, b, c, d)                                                                   \
-    sys_raw6(n, SYS_ARG(a), SYS_ARG(b), SYS_ARG(c), SYS_ARG(d), 0, 0)
+#define sys_call4(n, a, b, c, d) sys_raw6(n, SYS_ARG(a), SYS_ARG(b), SYS_ARG(c), SYS_ARG(d), 0, 0)
 #define sys_call5(n, a, b, c, d, e)                                                                \
     sys_raw6(n, SYS_ARG(a), SYS_ARG(b), SYS_ARG(c), SYS_ARG(d), SYS_ARG(e), 0)
 #define sys_call6(n, a, b, c, d, e, f)                                                             \
