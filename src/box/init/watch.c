@@ -14,6 +14,7 @@
 #include "kernel/step/sys.h"
 
 #include <linux/fcntl.h>
+#include <linux/kcmp.h>
 
 #define NS_PER_MS 1000000LL
 #define PRIO_ONE_PROCESS 0
@@ -95,16 +96,22 @@ static uint64_t field(const char *text, const char *key)
     return 0;
 }
 
-static uint64_t two_numbers(const char *p)
+static uint64_t four_numbers(const char *p)
 {
-    uint64_t first = parse_number(p);
+    uint64_t sum = 0;
 
-    while (*p != '\0' && *p != ' ')
-        p++;
-    return first + parse_number(p);
+    for (int i = 0; i < 4; i++) {
+        sum += parse_number(p);
+        while (*p == ' ')
+            p++;
+        while (*p != '\0' && *p != ' ')
+            p++;
+    }
+    return sum;
 }
 
-/* utime + stime: fields 14 and 15, counted from the last ')' because a name may hold anything. */
+/* utime, stime, and cutime, cstime for the children that it has waited for: fields 14 to 17,
+ * counted from the last ')' because a name may hold anything. */
 static uint64_t process_cpu_us(int dir, const char *pid, char *buf, size_t cap)
 {
     const char *p, *after;
@@ -118,7 +125,7 @@ static uint64_t process_cpu_us(int dir, const char *pid, char *buf, size_t cap)
             after = p;
     for (p = after; *p != '\0' && spaces < 12; p++)
         spaces += *p == ' ';
-    return two_numbers(p) * CLOCK_TICKS_US;
+    return four_numbers(p) * CLOCK_TICKS_US;
 }
 
 static uint64_t exact_kib(int dir, const char *pid, uint64_t rough, uint64_t tables, char *buf,
@@ -129,17 +136,23 @@ static uint64_t exact_kib(int dir, const char *pid, uint64_t rough, uint64_t tab
     return field(buf, "Pss:") + field(buf, "SwapPss:") + tables;
 }
 
+static long open_threads(const struct init *init, const char *pid)
+{
+    char path[48];
+    size_t len = 0;
+
+    text_add(path, sizeof(path), &len, pid);
+    text_add(path, sizeof(path), &len, "/task");
+    return sys_call(__NR_openat, init->proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+}
+
 /* Every thread: a nice value is a thread's own. Raising it needs no privilege. */
 static void renice(const struct init *init, const char *pid)
 {
     char entries[2048] __attribute__((aligned(8)));
-    char path[48];
-    size_t len = 0;
-    long fd, n;
+    long fd = open_threads(init, pid);
+    long n;
 
-    text_add(path, sizeof(path), &len, pid);
-    text_add(path, sizeof(path), &len, "/task");
-    fd = sys_call(__NR_openat, init->proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
         return;
     while ((n = sys_call(__NR_getdents64, fd, entries, sizeof(entries))) > 0)
@@ -153,27 +166,93 @@ static void renice(const struct init *init, const char *pid)
     sys_close((int)fd);
 }
 
+#define TID_TEXT 12
+#define STATUS_TEXT 4096
+
+/* What one process's memory is read from: its status, and the name in /proc that it stands
+ * under. */
+struct memory_entry {
+    char tid[TID_TEXT];
+    char status[STATUS_TEXT];
+};
+
+static int has_memory(const struct memory_entry *entry)
+{
+    return field(entry->status, "VmSize:") != 0;
+}
+
+static int read_entry(const struct init *init, const char *tid, struct memory_entry *entry)
+{
+    size_t len = 0;
+
+    text_add(entry->tid, sizeof(entry->tid), &len, tid);
+    return read_file(init->proc_fd, tid, "status", entry->status, sizeof(entry->status)) > 0;
+}
+
+/* A process whose first thread has ended shows nothing of the memory that its others go on
+ * using. Every thread has an entry of its own in /proc, though it isn't listed there. */
+static void find_memory(const struct init *init, const char *pid, struct memory_entry *entry)
+{
+    char entries[2048] __attribute__((aligned(8)));
+    long fd = open_threads(init, pid);
+    long n;
+
+    if (fd < 0)
+        return;
+    while (!has_memory(entry) && (n = sys_call(__NR_getdents64, fd, entries, sizeof(entries))) > 0)
+        for (long at = 0; at < n && !has_memory(entry);) {
+            const struct dir_entry *thread = (const void *)(entries + at);
+            if (thread->name[0] != '.')
+                (void)read_entry(init, thread->name, entry);
+            at += thread->size;
+        }
+    sys_close((int)fd);
+}
+
+/* Between vfork() and its exec a child has its parent's memory, all of it, and no other: it counts
+ * with the parent. */
+static int is_parents_memory(const struct memory_entry *entry)
+{
+    uint64_t parent = field(entry->status, "PPid:");
+
+    return parent > 1 && sys_call(__NR_kcmp, parse_number(entry->tid), parent, KCMP_VM, 0, 0) == 0;
+}
+
 /* Page tables are a 512th of what they map. */
 #define TABLES_PART 16
 
+static uint64_t memory_kib(const struct init *init, struct memory_entry *entry, int exact)
+{
+    const char *status = entry->status;
+    uint64_t tables = field(status, "VmPTE:");
+    uint64_t rough =
+        field(status, "RssAnon:") + field(status, "RssShmem:") + field(status, "VmSwap:") + tables;
+
+    if (!exact)
+        return rough;
+    if (is_parents_memory(entry))
+        return 0;
+    if (tables << 10 >= init->steps.plan->memory_bytes / TABLES_PART)
+        return rough;
+    return exact_kib(init->proc_fd, entry->tid, rough, tables, entry->status,
+                     sizeof(entry->status));
+}
+
 static void add_process(struct init *init, const char *pid, int exact, struct watch_sample *sample)
 {
-    char buf[4096];
-    uint64_t rough, tables;
+    struct memory_entry entry;
 
-    if (read_file(init->proc_fd, pid, "status", buf, sizeof(buf)) <= 0)
+    if (!read_entry(init, pid, &entry))
         return; /* ended meanwhile */
-    tables = field(buf, "VmPTE:");
-    rough = field(buf, "RssAnon:") + field(buf, "RssShmem:") + field(buf, "VmSwap:") + tables;
-    sample->pids += field(buf, "Threads:");
+    sample->pids += field(entry.status, "Threads:");
     sample->processes++;
     if (init->hurried)
         renice(init, pid);
-    if (exact && tables << 10 < init->steps.plan->memory_bytes / TABLES_PART)
-        rough = exact_kib(init->proc_fd, pid, rough, tables, buf, sizeof(buf));
-    sample->memory_bytes += rough << 10;
+    if (!has_memory(&entry))
+        find_memory(init, pid, &entry);
+    sample->memory_bytes += memory_kib(init, &entry, exact) << 10;
     if (init->steps.plan->cpu_time_ms != 0)
-        sample->cpu_us += process_cpu_us(init->proc_fd, pid, buf, sizeof(buf));
+        sample->cpu_us += process_cpu_us(init->proc_fd, pid, entry.status, sizeof(entry.status));
 }
 
 static void add_entries(struct init *init, const char *entries, long len, int exact,
