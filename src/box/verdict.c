@@ -14,7 +14,10 @@
 #include "box/document.h"
 #include "box/run.h"
 
-static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 static void take_if_known(uint64_t *number, uint64_t counted)
 {
@@ -65,6 +68,14 @@ static bool ended_by_limit(struct hutch_run *run, const struct cgroup_usage *cou
     return true;
 }
 
+/* The last resort against CPU time, RLIMIT_CPU, sends SIGXCPU; so can the program. */
+static bool used_up_cpu_time(const struct hutch_run *run)
+{
+    const uint64_t limit_ms = run->request->limits.cpu_time_ms;
+
+    return limit_ms != 0 && run->result->usage.cpu_us >= limit_ms * 1000;
+}
+
 static void signalled(struct hutch_run *run, int signal)
 {
     struct hutch_result *result = run->result;
@@ -72,7 +83,7 @@ static void signalled(struct hutch_run *run, int signal)
     result->signal = signal;
     if (signal == SIGSYS)
         result->reason = REASON_SYSCALL;
-    else if (signal == SIGXCPU && run->request->limits.cpu_time_ms != 0)
+    else if (signal == SIGXCPU && used_up_cpu_time(run))
         result->reason = REASON_CPU_TIME;
     else
         result->reason = REASON_SIGNAL;
