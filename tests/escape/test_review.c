@@ -22,3 +22,83 @@ Test(review, a_host_that_ignores_sigchld_hears_of_the_end)
     expect_reason(&a, "exit");
     expect(&a, answer_int(&a, "exit_code") == 4);
 }
+
+/* ---- memory, where no cgroup counts it ---- */
+
+Test(review, memory_of_threads_counts_when_the_first_has_ended)
+{
+    _cleanup_answer_ struct answer a =
+        run_py("import ctypes, mmap, os, threading\n"
+               "def grow():\n"
+               "    kept = []\n"
+               "    for i in range(400):\n"
+               "        kept.append(mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE))\n"
+               "        kept[-1].write(b'x' * (1 << 20))\n"
+               "    print('has it all', flush=True)\n"
+               "    os._exit(0)\n"
+               "threading.Thread(target=grow).start()\n"
+               "ctypes.CDLL(None).syscall(60, 0)\n",
+               LIST("--memory", "64M"));
+    expect_reason(&a, "memory");
+}
+
+Test(review, a_vforked_child_counts_with_its_parent)
+{
+    _cleanup_answer_ struct answer a = run_py("import subprocess\n"
+                                              "kept = bytearray(b'x') * (40 << 20)\n"
+                                              "for i in range(200):\n"
+                                              "    subprocess.run(['/bin/true'], check=True)\n"
+                                              "print(len(kept))\n",
+                                              LIST("--memory", "64M"));
+    expect_stdout(&a, "41943040\n");
+}
+
+Test(review, a_written_copy_counts)
+{
+    _cleanup_answer_ struct answer a = run_py("import os, time\n"
+                                              "kept = bytearray(b'x') * (40 << 20)\n"
+                                              "if os.fork() == 0:\n"
+                                              "    kept[::4096] = b'y' * (len(kept) // 4096)\n"
+                                              "    time.sleep(20)\n"
+                                              "os.wait()\n",
+                                              LIST("--memory", "64M"));
+    expect_reason(&a, "memory");
+}
+
+/* ---- CPU time ---- */
+
+Test(review, cpu_time_of_children_that_were_waited_for_counts)
+{
+    _cleanup_answer_ struct answer a = run_py("import os, time\n"
+                                              "while True:\n"
+                                              "    pid = os.fork()\n"
+                                              "    if pid == 0:\n"
+                                              "        while time.process_time() < 0.1:\n"
+                                              "            pass\n"
+                                              "        os._exit(0)\n"
+                                              "    os.waitpid(pid, 0)\n",
+                                              LIST("--cpu-time", "1", "--timeout", "20"));
+    expect_reason(&a, "cpu_time");
+}
+
+Test(review, a_signal_is_no_used_up_cpu_time)
+{
+    _cleanup_answer_ struct answer a =
+        run_command(LIST("--cpu-time", "10"), LIST("sh", "-c", "kill -XCPU $$"));
+    expect_reason(&a, "signal");
+}
+
+/* ---- what boxes share ---- */
+
+Test(review, terminals_are_few)
+{
+    _cleanup_answer_ struct answer a = run_py("import os\n"
+                                              "kept = []\n"
+                                              "try:\n"
+                                              "    while True:\n"
+                                              "        kept += os.openpty()\n"
+                                              "except OSError:\n"
+                                              "    print(len(kept) // 2)\n",
+                                              LIST("--policy", "default"));
+    expect_stdout(&a, "64\n");
+}
