@@ -8,9 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/host.h"
+
 const char *build_path(const char *below)
 {
-    char self[PATH_MAX], *path = NULL;
+    char self[PATH_MAX];
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     cr_assert_gt(len, 0);
     self[len] = 0;
@@ -19,8 +21,7 @@ const char *build_path(const char *below)
         cr_assert_not_null(slash);
         *slash = 0;
     }
-    cr_assert_gt(asprintf(&path, "%s/%s", self, below), 0);
-    return path;
+    return text_format("%s/%s", self, below);
 }
 
 static const char *path_from(const char *variable, const char *below)
