@@ -50,6 +50,9 @@ size_t processes_below(pid_t pid);
 const char *mounts_now(void);
 const char *fds_now(void);
 const char *names_now(const char *dir);
+/* The lines of `now` that `before` doesn't have (both sorted lists as above); "" if there is none.
+ * For what others on the machine may take away meanwhile, but only we could add to. */
+const char *lines_new(const char *before, const char *now);
 /* Every path below a directory with its type, mode and owner. */
 const char *tree_now(const char *dir);
 
