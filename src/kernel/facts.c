@@ -4,6 +4,7 @@
  */
 #include "kernel/facts.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -114,27 +115,79 @@ static void copy_path(char *to, const char *from)
     (void)snprintf(to, FACTS_PATH_MAX, "%s", from);
 }
 
-/* PREFIX/bin/python -> PREFIX, unless that is below /usr, which is there anyway, or is "/". */
-static void prefix_of(const char *path, char *ret_prefix)
+/* PREFIX/bin/NAME: the length of PREFIX; -1 for any other path. */
+static ssize_t prefix_len(const char *path)
 {
-    char *slash;
+    static const char BIN[] = "/bin";
+    const char *slash = strrchr(path, '/');
+    size_t dir_len = slash != NULL ? (size_t)(slash - path) : 0, bin_len = strlen(BIN);
 
-    copy_path(ret_prefix, path);
-    for (int i = 0; i < 2; i++) {
-        slash = strrchr(ret_prefix, '/');
-        if (slash != NULL)
-            *slash = '\0';
-    }
+    if (dir_len < bin_len || memcmp(slash - bin_len, BIN, bin_len) != 0)
+        return -1;
+    return (ssize_t)(dir_len - bin_len);
+}
+
+static bool has_library(const char *prefix)
+{
+    char path[FACTS_PATH_MAX + 8];
+    const struct dirent *entry;
+    bool found = false;
+    DIR *dir;
+
+    (void)snprintf(path, sizeof(path), "%s/lib", prefix);
+    dir = opendir(path);
+    while (dir != NULL && !found && (entry = readdir(dir)) != NULL)
+        found = strncmp(entry->d_name, "python3", strlen("python3")) == 0;
+    if (dir != NULL)
+        (void)closedir(dir);
+    return found;
+}
+
+/* All of a prefix is shown to the box. So it must be python's own: ~/bin/python3 must not bring
+ * the home directory along, nor /tmp/bin/python3 everybody's /tmp. */
+static bool is_pythons_own(const char *prefix)
+{
+    static const char *const SHARED[] = {"/home", "/root", "/tmp",  "/var", "/var/tmp", "/run",
+                                         "/etc",  "/dev",  "/proc", "/sys", "/work"};
+    char path[FACTS_PATH_MAX + 16];
+    const char *home = getenv("HOME");
+    size_t len = strlen(prefix);
+
+    for (size_t i = 0; i < ARRAY_LEN(SHARED); i++)
+        if (strcmp(prefix, SHARED[i]) == 0)
+            return false;
+    if (home != NULL && strncmp(home, prefix, len) == 0 && (home[len] == '/' || home[len] == '\0'))
+        return false;
+    (void)snprintf(path, sizeof(path), "%s/pyvenv.cfg", prefix);
+    return access(path, F_OK) == 0 || has_library(prefix);
+}
+
+/* What of the host `path` needs: nothing where it is below /usr, which is there anyway. */
+static int find_prefix(const char *path, char *ret_prefix, struct hutch_error *err)
+{
+    ssize_t len = prefix_len(path);
+
+    if (len < 0 || strstr(path, "/../") != NULL)
+        return error_request(err, "--python: %s is not PREFIX/bin/NAME", path);
+    (void)snprintf(ret_prefix, FACTS_PATH_MAX, "%.*s", (int)len, path);
     if (strcmp(ret_prefix, "/usr") == 0 || strncmp(ret_prefix, "/usr/", 5) == 0)
         ret_prefix[0] = '\0';
+    if (ret_prefix[0] != '\0' && !is_pythons_own(ret_prefix))
+        return error_request(err,
+                             "--python: %s holds more than python, and the box would see all of "
+                             "it: make a venv (python3 -m venv DIR) and name its bin/python3",
+                             ret_prefix);
+    return 0;
 }
 
 /* --python: a venv's python is a link to the one that it was made from, so both prefixes are
- * needed, and it must be started by its own name to find the venv. */
+ * needed, and it must be started by its own name to find the venv. A link that is in no bin
+ * directory has nothing of its own to find. */
 static int named_python(const struct hutch_request *request, struct facts *facts,
                         struct hutch_error *err)
 {
     _cleanup_free_ char *real = NULL;
+    int r;
 
     copy_path(facts->interpreter, request->python);
     if (!is_host_root(request))
@@ -142,11 +195,14 @@ static int named_python(const struct hutch_request *request, struct facts *facts
     real = realpath(request->python, NULL);
     if (real == NULL || access(request->python, X_OK) < 0)
         return error_request(err, "--python: %s: %s", request->python, error_text(errno));
-    prefix_of(request->python, facts->prefixes[0]);
-    prefix_of(real, facts->prefixes[1]);
-    if (strcmp(facts->prefixes[0], facts->prefixes[1]) == 0)
+    if (prefix_len(request->python) < 0)
+        copy_path(facts->interpreter, real);
+    r = find_prefix(facts->interpreter, facts->prefixes[0], err);
+    if (r == 0)
+        r = find_prefix(real, facts->prefixes[1], err);
+    if (r == 0 && strcmp(facts->prefixes[0], facts->prefixes[1]) == 0)
         facts->prefixes[1][0] = '\0';
-    return 0;
+    return r;
 }
 
 static int find_interpreter(const struct hutch_request *request, enum plan_purpose purpose,

@@ -2,7 +2,12 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "support/command.h"
+#include "support/host.h"
 
 TestSuite(review, .timeout = 120);
 
@@ -101,4 +106,38 @@ Test(review, terminals_are_few)
                                               "    print(len(kept) // 2)\n",
                                               LIST("--policy", "default"));
     expect_stdout(&a, "64\n");
+}
+
+/* ---- files ---- */
+
+static const char *python_in(const char *dir, const char *name)
+{
+    const char *python = path_in(dir, name);
+    cr_assert_eq(symlink("/usr/bin/python3", python), 0);
+    return python;
+}
+
+Test(review, an_interpreter_does_not_bring_a_home_directory_along)
+{
+    _cleanup_tempdir_ struct tempdir dir = tempdir_home();
+    const char *bin = path_in(dir.path, "bin"), *tools = path_in(dir.path, "tools");
+    cr_assert(mkdir(bin, 0755) == 0 && mkdir(tools, 0755) == 0);
+    const char *python = python_in(bin, "python3"), *link = python_in(tools, "python3");
+    const char *secret = file_new(dir.path, "secret", "s", 0644);
+    const char *code = text_format("import os; print(os.path.exists('%s'))", secret);
+    _cleanup_answer_ struct answer a = run_py(code, LIST("--python", python));
+    expect_refused(&a, 2, "venv");
+    /* In no bin directory: what it links to is all that is needed. */
+    _cleanup_answer_ struct answer b = run_py(code, LIST("--python", link));
+    expect_stdout(&b, "False\n");
+    /* A python of its own, but in the home directory itself. */
+    (void)file_new(dir.path, "pyvenv.cfg", "home = /usr/bin\n", 0644);
+    _cleanup_answer_ struct answer c = run_py(code, LIST("--python", python));
+    expect_stdout(&c, "True\n");
+    const char *command = text_format("HOME=%s exec %s run --python %s --language python - "
+                                      "</dev/null",
+                                      dir.path, hutch_path(), python);
+    _cleanup_output_ struct output d =
+        spawn_run(&(struct spawn){.argv = LIST("sh", "-c", command)});
+    cr_assert(d.exit_code == 2 && strstr(d.err, "venv"), "%d %s", d.exit_code, d.err);
 }
