@@ -5,6 +5,10 @@
 
 #include "base/error.h"
 
+#define PAGE 4096ULL
+/* For directories, links and what the kernel rounds up: far more than any plan needs. */
+#define SCRATCH_SPARE (8ULL << 20)
+
 void builder_init(struct builder *b, const struct hutch_request *request, enum plan_purpose purpose,
                   const struct facts *facts)
 {
@@ -109,6 +113,8 @@ void builder_file(struct builder *b, const char *path, uint32_t mode, uint32_t f
     parents(b, path, flags);
     if ((flags & PLAN_IN_DATA) == 0) /* there they can be many, and no bind meets one */
         note_made(b, MADE_FILE, path);
+    if (!(flags & PLAN_IN_DATA))
+        b->header.scratch_bytes += (len + PAGE - 1) / PAGE * PAGE;
     op.path = builder_text(b, path);
     op.data = builder_data(b, data, len);
     op.data_len = (uint32_t)len;
@@ -289,6 +295,7 @@ int builder_finish(struct builder *b, struct buf *ret_block, struct hutch_error 
                          "--ro-bind instead");
     if (failed != 0)
         return error_oom(err, HUTCH_STAGE_PLAN);
+    b->header.scratch_bytes += SCRATCH_SPARE;
     b->header.magic = PLAN_MAGIC;
     b->header.version = PLAN_VERSION;
     b->header.size = (uint32_t)b->block.len;

@@ -68,11 +68,6 @@ static void add_input_files(struct builder *b)
 
 int plan_add_payload(struct builder *b, struct hutch_error *err)
 {
-    if (plan_work_is_bound(b->request) && b->request->files_len > 0)
-        return error_request(err,
-                             "--file puts a file into the box's own /work, but /work is a "
-                             "bind here: copy %s into its source, or bind elsewhere",
-                             b->request->files[0].name);
     add_runner_files(b);
     if (b->purpose != PLAN_RUN)
         return add_exec_request(b, err);
@@ -168,6 +163,10 @@ static void add_env(struct builder *b)
     for (size_t i = 0; i < ARRAY_LEN(THREAD_VARIABLES); i++)
         if (!is_set(b->request, THREAD_VARIABLES[i]))
             builder_env(b, THREAD_VARIABLES[i], count);
+    /* A script beside a bind at /work still finds the modules that lie there. */
+    if (b->request->code != NULL && plan_work_is_bound(b->request) &&
+        !is_set(b->request, "PYTHONPATH"))
+        builder_env(b, "PYTHONPATH", "/work");
     for (size_t i = 0; i < b->request->env.len; i++)
         builder_env_text(b, b->request->env.items[i]);
 }

@@ -135,6 +135,7 @@ struct plan_header {
     struct plan_span access;    /* struct plan_access_rule */
     struct plan_span seccomp;   /* struct sock_filter: the program's */
     struct plan_span init_seccomp; /* struct sock_filter: init's own */
+    uint64_t scratch_bytes; /* size= of the tmpfs that the root's own files are made in */
     uint64_t data_bytes;           /* size= of the one writable tmpfs */
     uint64_t data_inodes;
     uint64_t wall_ms;

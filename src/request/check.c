@@ -107,13 +107,13 @@ static int check_room(const struct hutch_request *request, struct hutch_error *e
 static int check_bind(const struct hutch_request *request, const struct bind *bind,
                       struct hutch_error *err)
 {
-    if (path_below("/work", bind->target) && (request->code || request->files_len > 0))
+    const bool is_work = path_below("/work", bind->target);
+    if (is_work && request->files_len > 0)
         return error_request(err,
-                             "bind: '%.80s' would receive the code and the input files; bind "
-                             "below /work or elsewhere, or run a command (after --) without "
-                             "input files",
+                             "bind: '%.80s' would receive the input files; bind below /work or "
+                             "elsewhere, or put the files into its source",
                              bind->target);
-    if (request->code && request->verb == HUTCH_VERB_RUN) {
+    if (request->code && request->verb == HUTCH_VERB_RUN && !is_work) {
         char path[32];
         (void)snprintf(path, sizeof(path), "/work/%s", language_info(request->language)->code_file);
         if (path_below(bind->target, path))

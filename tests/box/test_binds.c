@@ -103,3 +103,14 @@ Test(binds, more_than_a_box_takes_are_refused_by_name)
     expect_reason(&b, "request");
     expect(&b, strstr(answer_text(&b, "error"), "binds are too many"));
 }
+
+Test(binds, a_script_runs_beside_a_bind_at_work_and_leaves_no_file_there)
+{
+    _cleanup_tempdir_ struct tempdir dir = tempdir_new();
+    (void)file_new(dir.path, "helper.py", "x = 5\n", 0644);
+    _cleanup_answer_ struct answer a =
+        run_code("python", "import helper, os\nprint(helper.x, os.getcwd())\n",
+                 LIST("--ro-bind", bind_of(dir.path, "/work")));
+    expect_stdout(&a, "5 /work\n");
+    cr_assert_neq(access(text_format("%s/main.py", dir.path), F_OK), 0);
+}

@@ -471,7 +471,7 @@ Test(plan, code_goes_elsewhere_when_work_is_bound)
     cr_assert_null(memmem(block.data, block.len, "work/main.sh", 13));
     buf_free(&block);
     sample_file(request, "in", 0644);
-    cr_assert_lt(plan_build(request, PLAN_RUN, &facts, &block, &err), 0);
+    cr_assert_lt(request_check(request, &err), 0);
     cr_assert(err.stage == HUTCH_STAGE_REQUEST && strstr(err.message, "/work"));
     cr_assert_null(block.data);
 }

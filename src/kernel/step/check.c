@@ -146,8 +146,8 @@ static int numbers_fit(const struct plan_header *h)
     return (h->flags & ~FLAGS) == 0 && (h->layers & ~LAYER_ALL) == 0 &&
            (h->required & ~LAYER_ALL) == 0 && h->uid != 0 && h->gid != 0 && h->uid != NO_ID &&
            h->gid != NO_ID && h->outside_uid != NO_ID && h->outside_gid != NO_ID &&
-           h->wall_ms > 0 && h->data_bytes > 0 && h->data_inodes > 0 && h->nice <= NICE_MAX &&
-           h->reserved == 0;
+           h->wall_ms > 0 && h->scratch_bytes > 0 && h->data_bytes > 0 && h->data_inodes > 0 &&
+           h->nice <= NICE_MAX && h->reserved == 0;
 }
 
 static int header_fits(const struct block *b, const struct plan_header *h)

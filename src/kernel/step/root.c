@@ -89,8 +89,7 @@ static int make_data(struct step_state *s)
     return s->work_fd < 0 ? s->work_fd : 0;
 }
 
-/* What the box's own /etc and runner need, and more than any plan has ops for. */
-#define SCRATCH_BYTES (64ULL << 20)
+/* More than any plan has operations for. */
 #define SCRATCH_INODES 8192U
 
 static const char *const SCRATCH_DIRS[] = {"data", "tree", "root", "empty"};
@@ -103,7 +102,7 @@ int step_scratch(struct step_state *s)
 
     (void)sys_call(__NR_umask, 0);
     s->object = "scratch tmpfs";
-    s->scratch_fd = bounded_tmpfs(SCRATCH_BYTES, SCRATCH_INODES);
+    s->scratch_fd = bounded_tmpfs(s->plan->scratch_bytes, SCRATCH_INODES);
     if (s->scratch_fd < 0)
         return s->scratch_fd;
     r = mount_over_root(s->scratch_fd);
@@ -321,19 +320,24 @@ static int mount_one(struct step_state *s, const struct plan_op *op)
     }
 }
 
+/* Takes a table's operations in order, up to the first that fails. */
+static int each_op(struct step_state *s, struct plan_span span,
+                   int (*act)(struct step_state *s, const struct plan_op *op))
+{
+    const struct plan_op *ops = plan_at(s, span.offset);
+    int r = 0;
+
+    for (uint32_t i = 0; r == 0 && i < span.count; i++) {
+        s->object = plan_text(s, ops[i].path);
+        r = act(s, &ops[i]);
+    }
+    return r;
+}
+
 /* Must: resolve every target inside the new root. */
 int step_fill_root(struct step_state *s)
 {
-    const struct plan_op *ops = plan_at(s, s->plan->ops.offset);
-
-    for (uint32_t i = 0; i < s->plan->ops.count; i++) {
-        int r;
-        s->object = plan_text(s, ops[i].path);
-        r = mount_one(s, &ops[i]);
-        if (r < 0)
-            return r;
-    }
-    return 0;
+    return each_op(s, s->plan->ops, mount_one);
 }
 
 /* Must: come after our procfs is there and before /proc/sys becomes read-only. The kernel's
@@ -402,16 +406,7 @@ static int mask_one(struct step_state *s, const struct plan_op *op)
 
 int step_mask(struct step_state *s)
 {
-    const struct plan_op *masks = plan_at(s, s->plan->masks.offset);
-
-    for (uint32_t i = 0; i < s->plan->masks.count; i++) {
-        int r;
-        s->object = plan_text(s, masks[i].path);
-        r = mask_one(s, &masks[i]);
-        if (r < 0)
-            return r;
-    }
-    return 0;
+    return each_op(s, s->plan->masks, mask_one);
 }
 
 static int root_readonly(struct step_state *s)
