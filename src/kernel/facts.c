@@ -180,13 +180,53 @@ static int find_prefix(const char *path, char *ret_prefix, struct hutch_error *e
     return 0;
 }
 
-/* --python: a venv's python is a link to the one that it was made from, so both prefixes are
- * needed, and it must be started by its own name to find the venv. A link that is in no bin
- * directory has nothing of its own to find. */
+static int add_prefix(struct facts *facts, const char *path, struct hutch_error *err)
+{
+    char prefix[FACTS_PATH_MAX];
+    size_t i = 0;
+    int r = find_prefix(path, prefix, err);
+
+    if (r < 0 || prefix[0] == '\0')
+        return r;
+    while (i < FACTS_PREFIXES && facts->prefixes[i][0] != '\0') {
+        if (strcmp(facts->prefixes[i], prefix) == 0)
+            return 0;
+        i++;
+    }
+    if (i == FACTS_PREFIXES)
+        return error_request(err, "--python: %s: more than %d links lead to it; name the last",
+                             path, FACTS_PREFIXES);
+    copy_path(facts->prefixes[i], prefix);
+    return 0;
+}
+
+/* The text of the link at `path`, as a path of its own; false if it is no link. */
+static bool follow_once(char *path)
+{
+    char target[FACTS_PATH_MAX];
+    char *slash = strrchr(path, '/');
+    ssize_t len = readlink(path, target, sizeof(target) - 1);
+    size_t dir_len;
+
+    if (len <= 0 || slash == NULL)
+        return false;
+    target[len] = '\0';
+    dir_len = target[0] == '/' ? 0 : (size_t)(slash + 1 - path);
+    if (dir_len + (size_t)len >= FACTS_PATH_MAX)
+        return false;
+    memcpy(path + dir_len, target, (size_t)len + 1);
+    return true;
+}
+
+/* --python: a venv's python is a link to the one that it was made from, perhaps through a
+ * directory that is a link itself, and finds its library by the names on the way: so the prefix of
+ * every name is needed, each at its own place. It must be started by its own name to find the
+ * venv; a link that is in no bin directory has nothing of its own to find. */
 static int named_python(const struct hutch_request *request, struct facts *facts,
                         struct hutch_error *err)
 {
     _cleanup_free_ char *real = NULL;
+    char path[FACTS_PATH_MAX];
     int r;
 
     copy_path(facts->interpreter, request->python);
@@ -197,12 +237,11 @@ static int named_python(const struct hutch_request *request, struct facts *facts
         return error_request(err, "--python: %s: %s", request->python, error_text(errno));
     if (prefix_len(request->python) < 0)
         copy_path(facts->interpreter, real);
-    r = find_prefix(facts->interpreter, facts->prefixes[0], err);
-    if (r == 0)
-        r = find_prefix(real, facts->prefixes[1], err);
-    if (r == 0 && strcmp(facts->prefixes[0], facts->prefixes[1]) == 0)
-        facts->prefixes[1][0] = '\0';
-    return r;
+    copy_path(path, facts->interpreter);
+    do
+        r = add_prefix(facts, path, err);
+    while (r == 0 && follow_once(path));
+    return r == 0 ? add_prefix(facts, real, err) : r;
 }
 
 static int find_interpreter(const struct hutch_request *request, enum plan_purpose purpose,

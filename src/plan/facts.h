@@ -15,6 +15,7 @@
 
 #define FACTS_CPU_WORDS PLAN_CPU_WORDS
 #define FACTS_PATH_MAX 4096
+#define FACTS_PREFIXES 4
 
 /* An entry of the host's "/" that the host root file system shows: /usr and its links. */
 struct facts_entry {
@@ -43,7 +44,7 @@ struct facts {
     char localtime[256];  /* target of /etc/localtime, or "" */
 
     char interpreter[FACTS_PATH_MAX]; /* absolute path in the box, or "" (a command) */
-    char prefixes[2][FACTS_PATH_MAX]; /* directories that --python needs bound, or "" */
+    char prefixes[FACTS_PREFIXES][FACTS_PATH_MAX]; /* directories that --python needs bound, or "" */
 
     struct facts_bind *binds; /* one for each of the request's */
     int rootfs_host_index;    /* as in facts_bind, for --rootfs DIR */

@@ -114,3 +114,16 @@ Test(binds, a_script_runs_beside_a_bind_at_work_and_leaves_no_file_there)
     expect_stdout(&a, "5 /work\n");
     cr_assert_neq(access(text_format("%s/main.py", dir.path), F_OK), 0);
 }
+
+Test(binds, a_venv_of_a_python_behind_a_linked_directory_starts)
+{
+    _cleanup_tempdir_ struct tempdir dir = tempdir_new();
+    const char *base = path_in(dir.path, "base"), *venv = path_in(dir.path, "venv");
+    const char *bin = path_in(dir.path, "venv/bin"), *python = path_in(dir.path, "venv/bin/python");
+    cr_assert_eq(mkdir(venv, 0755) | mkdir(bin, 0755) | symlink("/usr", base), 0);
+    cr_assert_eq(symlink(text_format("%s/bin/python3", base), python), 0);
+    (void)file_new(venv, "pyvenv.cfg", text_format("home = %s/bin\n", base), 0644);
+    _cleanup_answer_ struct answer a =
+        run_py("import sys, json\nprint(sys.executable)\n", LIST("--python", python));
+    expect_stdout(&a, text_format("%s\n", python));
+}
