@@ -140,6 +140,9 @@ Test(soak, a_thousand_runs_leave_nothing)
     cr_assert_str_eq(lines_new(mounts, mounts_now()), "");
     cr_assert_str_eq(tmp_names(), tmp);
     cr_assert_str_eq(names_now("."), "");
-    cr_assert_lt(resident_kib(), before + (size_t)rss_bound(16384),
-                 "the host has grown from %zu KiB", before);
+#ifndef __SANITIZE_ADDRESS__ /* it keeps what was freed for a while, and looks for leaks itself */
+    cr_assert_lt(resident_kib(), before + 16384, "the host has grown from %zu KiB", before);
+#else
+    (void)before;
+#endif
 }
