@@ -283,35 +283,87 @@ static int build_and_spawn(struct hutch_run *run, struct child_fds *c, struct hu
     return r == 0 ? spawn(run, c, err) : r;
 }
 
-/* A namespace that --allow-missing lets go is tried first, and left out if the kernel refuses:
- * then the plan is another one. */
+/* What the kernel answers where it has, or gives, no such namespace. Every other error is about
+ * something else, and no reason to run with less. */
+static bool is_refused(int error)
+{
+    return error == -EPERM || error == -EINVAL || error == -ENOSPC;
+}
+
+static int try_without(struct hutch_run *run, struct child_fds *c, layer_mask without,
+                       struct hutch_error *err)
+{
+    const layer_mask before = run->host.facts.layers;
+    int r;
+
+    if ((before & without) != without)
+        return -EPERM;
+    close_fd(&c->fds[PLAN_FD_PLAN]);
+    close_fd(&c->exe);
+    run->host.facts.layers = before & ~without;
+    r = build_and_spawn(run, c, err);
+    if (r < 0)
+        run->host.facts.layers = before;
+    return r;
+}
+
+/* A namespace that --allow-missing lets go is tried first, and left out if the kernel refuses: one
+ * at a time before all of them, the network last. The plan is another one then. */
 static int spawn_or_without(struct hutch_run *run, struct child_fds *c, struct hutch_error *err)
 {
-    struct facts *f = &run->host.facts;
-    layer_mask may_go =
-        run->request->allow_missing & f->layers &
-        (LAYER_BIT(LAYER_NET_NS) | LAYER_BIT(LAYER_IPC_NS) | LAYER_BIT(LAYER_UTS_NS));
-    struct hutch_error first = {0};
+    static const layer_mask UTS = LAYER_BIT(LAYER_UTS_NS), IPC = LAYER_BIT(LAYER_IPC_NS),
+                            NET = LAYER_BIT(LAYER_NET_NS);
+    const layer_mask choices[] = {UTS, IPC, UTS | IPC, NET, NET | UTS, NET | IPC, NET | UTS | IPC};
+    struct hutch_error first = {0}, other;
     int r = build_and_spawn(run, c, &first);
 
-    if (r < 0 && run->pid == 0 && may_go != 0) {
-        f->layers &= ~may_go;
+    for (size_t i = 0; i < ARRAY_LEN(choices) && is_refused(r) && run->pid == 0; i++)
+        if ((choices[i] & ~run->request->allow_missing) == 0)
+            r = try_without(run, c, choices[i], &other);
+    if (r == 0)
         (void)snprintf(run->namespace_cause, sizeof(run->namespace_cause), "%s", first.message);
-        close_fd(&c->fds[PLAN_FD_PLAN]);
-        close_fd(&c->exe);
-        r = build_and_spawn(run, c, &first);
-    }
-    if (r < 0 && err != NULL)
+    else if (err != NULL)
         *err = first;
-    return r;
+    return r < 0 ? first.code : 0;
+}
+
+/* Pipes belong to whoever made them; in root mode that is not the box's user, who must be able to
+ * open /dev/stdout and /dev/stderr again. */
+static int give_pipes(const struct hutch_run *run, const struct child_fds *c,
+                      struct hutch_error *err)
+{
+    const uid_t id = run->host.facts.host_id;
+
+    if (run->host.facts.mode != PLAN_MODE_ROOT)
+        return 0;
+    for (int fd = PLAN_FD_STDIN; fd <= PLAN_FD_RESULT; fd++)
+        if (c->fds[fd] >= 0 && fchown(c->fds[fd], id, id) < 0)
+            return error_errno(err, HUTCH_STAGE_LAUNCH, errno, "give the program its pipes");
+    return 0;
+}
+
+/* Written from here, with the host's rights, the value is one that the box can't lower again. */
+static int fix_oom_score(const struct hutch_run *run, struct hutch_error *err)
+{
+    _cleanup_close_ int fd = -1;
+    char path[48];
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)run->pid);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, "1000", 4) != 4)
+        return error_errno(err, HUTCH_STAGE_LAUNCH, errno, "write %s", path);
+    return 0;
 }
 
 static int give_go(struct hutch_run *run, struct hutch_error *err)
 {
     int r = 0;
 
-    if (run->host.facts.mode == PLAN_MODE_ROOT)
+    if (run->host.facts.mode == PLAN_MODE_ROOT) {
         r = userns_write_maps(run->pid, 1000, run->host.facts.host_id, err);
+        if (r == 0)
+            r = fix_oom_score(run, err);
+    }
     if (r < 0)
         return r;
     if (send(run->control_fd, "", 1, MSG_NOSIGNAL) != 1)
@@ -361,6 +413,8 @@ static int launch(struct hutch_run *run, struct child_fds *c, struct hutch_error
         r = facts_load_profile(run->request, &run->host, err);
     if (r == 0)
         r = make_channels(run, c, err);
+    if (r == 0)
+        r = give_pipes(run, c, err);
     if (r == 0)
         r = spawn_or_without(run, c, err);
     return r == 0 ? give_go(run, err) : r;

@@ -24,10 +24,29 @@ enum run_state { RUN_STARTING, RUN_RUNNING, RUN_ENDING, RUN_DONE };
 /* What ended the program, where it wasn't the program itself. */
 enum run_ended_by { RUN_BY_PROGRAM, RUN_BY_WALL, RUN_BY_CPU, RUN_BY_OUTPUT, RUN_BY_CANCEL };
 
+/* Bytes that a pipe with any room takes without blocking (PIPE_BUF). */
+#define PASS_ON_BYTES 4096
+
 struct output {
-    int fd;         /* our end of the pipe, -1 at its end */
-    int pass_on_fd; /* the caller's fd, or -1 */
+    int fd;                    /* our end of the pipe, -1 at its end */
+    int pass_on_fd;            /* the caller's fd, or -1 */
+    bool waits;                /* for the caller's fd: the pipe is left alone meanwhile */
+    char chunk[PASS_ON_BYTES]; /* read from the pipe, not yet passed on */
+    size_t chunk_len, chunk_sent;
     struct stream *stream;
+};
+
+/* What woke the loop. */
+enum run_source {
+    SOURCE_CONTROL,
+    SOURCE_PIDFD,
+    SOURCE_TIMER,
+    SOURCE_OUT,
+    SOURCE_ERR,
+    SOURCE_READER, /* a caller's fd that output is passed on to can be written again */
+    SOURCE_RESULT,
+    SOURCE_STDIN,
+    SOURCE_STDIN_SOURCE, /* the caller's fd that standard input comes from has something */
 };
 
 struct hutch_run {
@@ -79,6 +98,21 @@ void run_kill(struct hutch_run *run, enum run_ended_by by);
 /* Waits until nothing is left of the box, removes its cgroup. */
 void run_teardown(struct hutch_run *run);
 int64_t run_now_ns(void);
+int run_poll(struct hutch_run *run, int fd, enum run_source source, uint32_t events,
+             struct hutch_error *err);
+void run_set_timer(struct hutch_run *run, int64_t at_ns); /* CLOCK_MONOTONIC */
+
+/* streams.c: the program's streams; none of these blocks. */
+void streams_read(struct hutch_run *run, struct output *output);
+void streams_reader_ready(struct hutch_run *run);
+void streams_read_result(struct hutch_run *run);
+void streams_feed(struct hutch_run *run);
+void streams_source_ready(struct hutch_run *run);
+/* Once nothing in the box is alive: takes what is left in the pipes. False while a caller's fd
+ * can't be written. */
+bool streams_drain(struct hutch_run *run);
+/* Gives up what is not passed on yet. */
+void streams_drop(struct hutch_run *run);
 
 /* verdict.c: reason, usage, files and receipt from what the kernel said. */
 int run_conclude(struct hutch_run *run, struct hutch_error *err);

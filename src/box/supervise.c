@@ -38,17 +38,6 @@
  * from its other boxes. */
 #define ROUNDS_IN_A_STEP 8
 
-enum source {
-    SOURCE_CONTROL,
-    SOURCE_PIDFD,
-    SOURCE_TIMER,
-    SOURCE_OUT,
-    SOURCE_ERR,
-    SOURCE_RESULT,
-    SOURCE_STDIN,
-    SOURCE_STDIN_SOURCE
-};
-
 int64_t run_now_ns(void)
 {
     struct timespec now;
@@ -57,8 +46,8 @@ int64_t run_now_ns(void)
     return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-static int add_fd(struct hutch_run *run, int fd, enum source source, uint32_t events,
-                  struct hutch_error *err)
+int run_poll(struct hutch_run *run, int fd, enum run_source source, uint32_t events,
+             struct hutch_error *err)
 {
     struct epoll_event event = {.events = events, .data.u32 = source};
 
@@ -67,7 +56,7 @@ static int add_fd(struct hutch_run *run, int fd, enum source source, uint32_t ev
     return 0;
 }
 
-static void set_timer(struct hutch_run *run, int64_t at_ns)
+void run_set_timer(struct hutch_run *run, int64_t at_ns)
 {
     struct itimerspec timer = {.it_value = {at_ns / NS_PER_S, at_ns % NS_PER_S}};
 
@@ -78,7 +67,7 @@ int run_watch(struct hutch_run *run, struct hutch_error *err)
 {
     const struct {
         int fd;
-        enum source source;
+        enum run_source source;
         uint32_t events;
     } fds[] = {
         {run->control_fd, SOURCE_CONTROL, EPOLLIN}, {run->pidfd, SOURCE_PIDFD, EPOLLIN},
@@ -90,10 +79,10 @@ int run_watch(struct hutch_run *run, struct hutch_error *err)
     if (run->request->stdin_fd < 0 && run->request->stdin_len == 0)
         close_fd(&run->stdin_fd); /* nothing to read: end of file at once */
     run->deadline_ns = run->started_ns + SETUP_LIMIT_NS;
-    set_timer(run, run->deadline_ns);
+    run_set_timer(run, run->deadline_ns);
     for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
         int fd = fds[i].source == SOURCE_STDIN ? run->stdin_fd : fds[i].fd;
-        int r = add_fd(run, fd, fds[i].source, fds[i].events, err);
+        int r = run_poll(run, fd, fds[i].source, fds[i].events, err);
         if (r < 0)
             return r;
     }
@@ -137,179 +126,6 @@ void run_teardown(struct hutch_run *run)
     cgroup_close(&run->cgroup);
 }
 
-/* ---- streams --------------------------------------------------------------------------------- */
-
-/* A reader that is gone is an answer here, not a reason for the host to die: SIGPIPE is held back
- * for this one write, whatever the host does with it. */
-static ssize_t write_quietly(int fd, const char *data, size_t len)
-{
-    const struct timespec no_time = {0};
-    sigset_t pipe_signal, before;
-    ssize_t n;
-    int error;
-
-    (void)sigemptyset(&pipe_signal);
-    (void)sigaddset(&pipe_signal, SIGPIPE);
-    (void)pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-    n = write(fd, data, len);
-    error = errno;
-    if (n < 0 && error == EPIPE && !sigismember(&before, SIGPIPE))
-        (void)sigtimedwait(&pipe_signal, NULL, &no_time);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = error;
-    return n;
-}
-
-/* The reader is gone (`hutch run ... | head`): nobody wants the rest, as SIGPIPE would say. */
-static void reader_is_gone(struct hutch_run *run, struct output *output)
-{
-    output->pass_on_fd = -1;
-    run_kill(run, RUN_BY_CANCEL);
-}
-
-static void pass_on(struct hutch_run *run, struct output *output, const char *data, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write_quietly(output->pass_on_fd, data, len);
-        if (n < 0 &&
-            errno == EAGAIN) { /* the caller's fd is non-blocking: it may block all the same */
-            struct pollfd fd = {.fd = output->pass_on_fd, .events = POLLOUT};
-            (void)poll(&fd, 1, -1);
-        } else if (n < 0 && errno != EINTR) {
-            reader_is_gone(run, output);
-            return;
-        } else if (n > 0) {
-            data += n;
-            len -= (size_t)n;
-        }
-    }
-}
-
-/* Behind the cap nothing is written any more, so no write can tell that the reader is gone. */
-static void check_reader(struct hutch_run *run, struct output *output)
-{
-    struct pollfd fd = {.fd = output->pass_on_fd};
-
-    if (poll(&fd, 1, 0) > 0 && (fd.revents & (POLLERR | POLLHUP)) != 0)
-        reader_is_gone(run, output);
-}
-
-/* Keeps (or passes on) what the cap leaves room for, counts the rest. */
-static void take_output(struct hutch_run *run, struct output *output, const char *data, size_t len)
-{
-    const uint64_t cap = run->request->limits.max_output_bytes;
-    uint64_t room = output->stream->total < cap ? cap - output->stream->total : 0;
-    size_t keep = len < room ? len : (size_t)room;
-
-    output->stream->total += len;
-    if (!output->stream->passed_on)
-        buf_put(&output->stream->kept, data, keep);
-    else if (output->pass_on_fd >= 0)
-        pass_on(run, output, data, keep);
-    if (output->stream->passed_on && output->pass_on_fd >= 0 && keep < len)
-        check_reader(run, output);
-    if (output->stream->total > cap && run->request->flood == FLOOD_KILL)
-        run_kill(run, RUN_BY_OUTPUT);
-}
-
-static void read_output(struct hutch_run *run, struct output *output)
-{
-    char data[READ_BYTES];
-
-    for (int i = 0; output->fd >= 0 && i < READS_IN_A_ROW; i++) {
-        ssize_t n = read(output->fd, data, sizeof(data));
-        if (n > 0)
-            take_output(run, output, data, (size_t)n);
-        else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-            close_fd(&output->fd);
-        else
-            return;
-    }
-}
-
-static void read_result(struct hutch_run *run)
-{
-    while (run->result_fd >= 0) {
-        char *room = buf_reserve(&run->document, READ_BYTES);
-        ssize_t n = room != NULL ? read(run->result_fd, room, READ_BYTES) : 0;
-        if (n > 0) {
-            run->document.len += (size_t)n;
-            if (document_complete(run->document.data, run->document.len))
-                run->answered = true;
-            continue;
-        }
-        if (room != NULL && n < 0 && (errno == EAGAIN || errno == EINTR))
-            return;
-        close_fd(&run->result_fd);
-    }
-}
-
-/* ---- standard input -------------------------------------------------------------------------- */
-
-/* The caller's fd may be a terminal or a pipe that has nothing yet. Then the loop waits for it in
- * place of the program's pipe; a regular file can't be waited for and always has something. */
-static bool source_has_data(struct hutch_run *run)
-{
-    struct pollfd fd = {.fd = run->request->stdin_fd, .events = POLLIN};
-
-    if (poll(&fd, 1, 0) != 0)
-        return true;
-    (void)epoll_ctl(run->epoll_fd, EPOLL_CTL_DEL, run->stdin_fd, NULL);
-    (void)add_fd(run, run->request->stdin_fd, SOURCE_STDIN_SOURCE, EPOLLIN, NULL);
-    return false;
-}
-
-static void wait_for_program_again(struct hutch_run *run)
-{
-    (void)epoll_ctl(run->epoll_fd, EPOLL_CTL_DEL, run->request->stdin_fd, NULL);
-    (void)add_fd(run, run->stdin_fd, SOURCE_STDIN, EPOLLOUT, NULL);
-}
-
-static void refill_stdin(struct hutch_run *run)
-{
-    ssize_t n = read(run->request->stdin_fd, run->stdin_chunk, sizeof(run->stdin_chunk));
-
-    run->stdin_chunk_sent = 0;
-    run->stdin_chunk_len = n > 0 ? (size_t)n : 0;
-}
-
-static void next_input(struct hutch_run *run, const char **ret_data, size_t *ret_len)
-{
-    if (run->request->stdin_fd < 0) {
-        *ret_data = (const char *)run->request->stdin_data + run->stdin_sent;
-        *ret_len = run->request->stdin_len - run->stdin_sent;
-        return;
-    }
-    if (run->stdin_chunk_sent == run->stdin_chunk_len)
-        refill_stdin(run);
-    *ret_data = run->stdin_chunk + run->stdin_chunk_sent;
-    *ret_len = run->stdin_chunk_len - run->stdin_chunk_sent;
-}
-
-static void feed_stdin(struct hutch_run *run)
-{
-    const char *data = NULL;
-    size_t len = 0;
-    ssize_t n;
-
-    if (run->request->stdin_fd >= 0 && run->stdin_chunk_sent == run->stdin_chunk_len &&
-        !source_has_data(run))
-        return;
-    next_input(run, &data, &len);
-    if (len == 0) {
-        close_fd(&run->stdin_fd);
-        return;
-    }
-    n = write_quietly(run->stdin_fd, data, len);
-    if (n < 0) {
-        if (errno != EAGAIN && errno != EINTR)
-            close_fd(&run->stdin_fd);
-        return;
-    }
-    run->stdin_sent += (size_t)n;
-    run->stdin_chunk_sent += (size_t)n;
-}
-
 /* ---- init's packets -------------------------------------------------------------------------- */
 
 static void started(struct hutch_run *run)
@@ -318,7 +134,7 @@ static void started(struct hutch_run *run)
     run->running_ns = run_now_ns();
     run->deadline_ns =
         run->running_ns + INIT_FIRST_NS + (int64_t)run->request->limits.timeout_ms * NS_PER_MS;
-    set_timer(run, run->deadline_ns);
+    run_set_timer(run, run->deadline_ns);
 }
 
 static const char *exec_failure(int error)
@@ -446,12 +262,12 @@ static void check_time(struct hutch_run *run)
         run_kill(run, RUN_BY_WALL);
         return;
     }
-    set_timer(run, check_cpu_time(run, now));
+    run_set_timer(run, check_cpu_time(run, now));
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-static void handle_event(struct hutch_run *run, enum source source)
+static void handle_event(struct hutch_run *run, enum run_source source)
 {
     switch (source) {
     case SOURCE_CONTROL:
@@ -469,32 +285,21 @@ static void handle_event(struct hutch_run *run, enum source source)
         return;
     case SOURCE_OUT:
     case SOURCE_ERR:
-        read_output(run, &run->outputs[source - SOURCE_OUT]);
+        streams_read(run, &run->outputs[source - SOURCE_OUT]);
+        return;
+    case SOURCE_READER:
+        streams_reader_ready(run);
         return;
     case SOURCE_RESULT:
-        read_result(run);
+        streams_read_result(run);
         return;
     case SOURCE_STDIN:
-        feed_stdin(run);
+        streams_feed(run);
         return;
     case SOURCE_STDIN_SOURCE:
-        wait_for_program_again(run);
+        streams_source_ready(run);
         return;
     }
-}
-
-/* Nothing is alive: what is in the pipes is all there will be. */
-static void drain(struct hutch_run *run)
-{
-    for (int i = 0; i < 2; i++)
-        while (run->outputs[i].fd >= 0) {
-            int left = 0;
-            if (ioctl(run->outputs[i].fd, FIONREAD, &left) < 0 || left == 0)
-                close_fd(&run->outputs[i].fd);
-            else
-                read_output(run, &run->outputs[i]);
-        }
-    read_result(run);
 }
 
 /* exec: the value is whole. Init is asked to end the box and to say what it used. */
@@ -520,18 +325,19 @@ int run_step(struct hutch_run *run, struct hutch_error *err)
 
     if (run->state == RUN_DONE)
         return 1;
-    for (int round = 0; round < ROUNDS_IN_A_STEP && n > 0 && !is_over(run); round++) {
+    for (int round = 0; round < ROUNDS_IN_A_STEP && n > 0; round++) {
         n = epoll_wait(run->epoll_fd, events, ARRAY_LEN(events), 0);
         for (int i = 0; i < n; i++)
-            handle_event(run, (enum source)events[i].data.u32);
+            handle_event(run, (enum run_source)events[i].data.u32);
         if (run->answered)
             end_answered(run);
+        if (is_over(run))
+            break;
     }
     if (n < 0 && errno != EINTR)
         return error_errno(err, HUTCH_STAGE_SUPERVISE, errno, "wait for the box");
-    if (!is_over(run))
+    if (!is_over(run) || !streams_drain(run))
         return 0;
-    drain(run);
     run->state = RUN_DONE;
     n = run_conclude(run, err);
     if (n < 0) { /* half a result must never be handed out */

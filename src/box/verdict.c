@@ -81,7 +81,7 @@ static void signalled(struct hutch_run *run, int signal)
     struct hutch_result *result = run->result;
 
     result->signal = signal;
-    if (signal == SIGSYS)
+    if (signal == SIGSYS && run->host.facts.seccomp_kills)
         result->reason = REASON_SYSCALL;
     else if (signal == SIGXCPU && used_up_cpu_time(run))
         result->reason = REASON_CPU_TIME;
@@ -186,6 +186,9 @@ static void receipt_notes(struct hutch_run *run)
     if (run->host.facts.keeps_groups)
         receipt_note(receipt, "the caller's supplementary groups stay with the program: without "
                               "root they can't be dropped");
+    if (run->host.facts.core_socket)
+        receipt_note(receipt, "kernel.core_pattern hands crashes to a socket of the host's, which "
+                              "no limit of a box keeps from seeing them");
     if (run->request->agent_id != NULL)
         receipt_note(receipt, "agent_id was checked and has no effect without a session");
     if (run->request->dependencies.len > 0)

@@ -268,15 +268,15 @@ static int find_interpreter(const struct hutch_request *request, enum plan_purpo
 
 /* ---- directories of the caller's ------------------------------------------------------------- */
 
-static int add_idmapped(struct host_facts *host, const char *path, const struct stat *st,
-                        int *ret_index, struct hutch_error *err)
+static int add_idmapped(struct host_facts *host, int source_fd, const struct stat *st,
+                        const char *path, int *ret_index, struct hutch_error *err)
 {
     uint32_t index = host->facts.host_sources;
     int r;
 
     if (index >= PLAN_HOST_SOURCES_MAX)
         return error_request(err, "--bind: more than %u directories", PLAN_HOST_SOURCES_MAX);
-    r = idmap_mount(path, st->st_uid, st->st_gid, host->facts.host_id, &host->sources[index], err);
+    r = idmap_mount(source_fd, st, path, host->facts.host_id, &host->sources[index], err);
     if (r < 0)
         return r;
     host->facts.host_sources++;
@@ -285,17 +285,25 @@ static int add_idmapped(struct host_facts *host, const char *path, const struct 
 }
 
 /* Writable for the box means: its own user owns it there. Root mode maps the owner; a plain
- * caller can only hand on what is the caller's own. */
+ * caller can only hand on what is the caller's own. The fd that is looked at is the one that is
+ * mounted. */
 static int make_own(struct host_facts *host, const char *option, const char *path,
-                    const struct stat *st, int *ret_index, struct hutch_error *err)
+                    struct stat *ret_st, int *ret_index, struct hutch_error *err)
 {
+    _cleanup_close_ int fd = -1;
+    int r = idmap_open(option, path, &fd, ret_st, err);
+
+    if (r < 0)
+        return r;
+    if (!S_ISDIR(ret_st->st_mode) && !S_ISREG(ret_st->st_mode))
+        return error_request(err, "%s: %s is neither a file nor a directory", option, path);
     if (host->facts.mode == PLAN_MODE_ROOT)
-        return add_idmapped(host, path, st, ret_index, err);
-    if (st->st_uid != host->facts.euid)
+        return add_idmapped(host, fd, ret_st, path, ret_index, err);
+    if (ret_st->st_uid != host->facts.euid)
         return error_request(err,
                              "%s: %s belongs to user %u, and without root only your own "
                              "directories can be the box's: copy it, or use --ro-bind",
-                             option, path, st->st_uid);
+                             option, path, ret_st->st_uid);
     return 0;
 }
 
@@ -331,18 +339,16 @@ static int look_at_bind(const struct hutch_request *request, size_t i, struct ho
     struct stat st;
     int r;
 
-    if (stat(bind->source, &st) < 0)
-        return error_request(err, "%s: %s: %s", bind->writable ? "--bind" : "--ro-bind",
-                             bind->source, error_text(errno));
-    fact->is_dir = S_ISDIR(st.st_mode);
     fact->host_index = -1;
-    if (!fact->is_dir && !S_ISREG(st.st_mode))
-        return error_request(err, "%s: %s is neither a file nor a directory",
-                             bind->writable ? "--bind" : "--ro-bind", bind->source);
     r = check_target(&host->facts, bind, err);
-    if (r < 0 || !bind->writable)
-        return r;
-    return make_own(host, "--bind", bind->source, &st, &fact->host_index, err);
+    if (r == 0 && bind->writable)
+        r = make_own(host, "--bind", bind->source, &st, &fact->host_index, err);
+    else if (r == 0 && stat(bind->source, &st) < 0)
+        r = error_request(err, "--ro-bind: %s: %s", bind->source, error_text(errno));
+    else if (r == 0 && !S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+        r = error_request(err, "--ro-bind: %s is neither a file nor a directory", bind->source);
+    fact->is_dir = r == 0 && S_ISDIR(st.st_mode);
+    return r;
 }
 
 static int look_at_binds(const struct hutch_request *request, struct host_facts *host,
@@ -365,16 +371,16 @@ static int look_at_rootfs(const struct hutch_request *request, struct host_facts
                           struct hutch_error *err)
 {
     struct stat st;
+    int r;
 
     if (is_host_root(request)) {
         look_at_root(&host->facts);
         return 0;
     }
-    if (stat(request->rootfs, &st) < 0)
-        return error_request(err, "--rootfs: %s: %s", request->rootfs, error_text(errno));
-    if (!S_ISDIR(st.st_mode))
-        return error_request(err, "--rootfs: %s is not a directory", request->rootfs);
-    return make_own(host, "--rootfs", request->rootfs, &st, &host->facts.rootfs_host_index, err);
+    r = make_own(host, "--rootfs", request->rootfs, &st, &host->facts.rootfs_host_index, err);
+    if (r == 0 && !S_ISDIR(st.st_mode))
+        r = error_request(err, "--rootfs: %s is not a directory", request->rootfs);
+    return r;
 }
 
 /* ---- the machine ----------------------------------------------------------------------------- */
@@ -387,24 +393,46 @@ static void look_at_cpus(struct facts *facts)
         facts->cpus += (unsigned)__builtin_popcountll(facts->cpu_mask[i]);
 }
 
+/* How the kernel hands crashes on: '|' to a program, '@' to a socket, else to a file. */
+static char core_handler(void)
+{
+    _cleanup_close_ int fd = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC);
+    char first = '\0';
+
+    return fd >= 0 && read(fd, &first, 1) == 1 ? first : '\0';
+}
+
 /* A hard limit of 0 can't be set to the 1 that keeps a piped core handler from running as the
  * host's root (core(5)): then there must be no such handler. */
 static int look_at_core(struct facts *facts, struct hutch_error *err)
 {
+    const char handler = core_handler();
     struct rlimit limit;
-    _cleanup_close_ int fd = -1;
-    char first = '\0';
 
+    facts->core_socket = handler == '@';
     if (getrlimit(RLIMIT_CORE, &limit) < 0 || limit.rlim_max != 0)
         return 0;
     facts->core_fixed_at_zero = true;
-    fd = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && read(fd, &first, 1) == 1 && first == '|')
+    if (handler == '|')
         return error_set(err, HUTCH_STAGE_HOST, EPERM,
                          "the hard limit of core files is 0 here and kernel.core_pattern is a "
                          "pipe: a crash in a box would start that handler as root; raise the hard "
                          "limit to 1 or more (ulimit -H -c 1) or unset the pipe");
     return 0;
+}
+
+/* True if the filter has an answer that ends or signals the caller. */
+static bool filter_kills(const struct policy_program *profile)
+{
+    for (unsigned i = 0; i < profile->len; i++) {
+        const struct sock_filter *insn = &profile->insns[i];
+        const uint32_t action = insn->k & SECCOMP_RET_ACTION_FULL;
+        if (insn->code == (BPF_RET | BPF_K) &&
+            (action == SECCOMP_RET_KILL_PROCESS || action == SECCOMP_RET_KILL_THREAD ||
+             action == SECCOMP_RET_TRAP))
+            return true;
+    }
+    return false;
 }
 
 int facts_load_profile(const struct hutch_request *request, struct host_facts *host,
@@ -421,6 +449,7 @@ int facts_load_profile(const struct hutch_request *request, struct host_facts *h
     host->facts.init_seccomp = init.insns;
     host->facts.init_seccomp_len = init.len;
     host->facts.exec_by_fd = policy_exec_by_fd(name);
+    host->facts.seccomp_kills = filter_kills(&host->profile);
     return 0;
 }
 

@@ -44,7 +44,8 @@ struct facts {
     char localtime[256];  /* target of /etc/localtime, or "" */
 
     char interpreter[FACTS_PATH_MAX]; /* absolute path in the box, or "" (a command) */
-    char prefixes[FACTS_PREFIXES][FACTS_PATH_MAX]; /* directories that --python needs bound, or "" */
+    char prefixes[FACTS_PREFIXES]
+                 [FACTS_PATH_MAX]; /* directories that --python needs bound, or "" */
 
     struct facts_bind *binds; /* one for each of the request's */
     int rootfs_host_index;    /* as in facts_bind, for --rootfs DIR */
@@ -59,6 +60,8 @@ struct facts {
     const struct sock_filter *seccomp, *init_seccomp;
     unsigned short seccomp_len, init_seccomp_len;
     bool exec_by_fd;
+    bool seccomp_kills; /* the profile ends a program for a call; else SIGSYS is its own doing */
+    bool core_socket;   /* kernel.core_pattern hands crashes to a socket of the host's */
 
     layer_mask layers;   /* namespaces that this run makes, and the other layers to put on */
     uint64_t skip_steps; /* the test build's switches */

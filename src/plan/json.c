@@ -183,7 +183,7 @@ static void put_rlimits(const struct view *v)
 
 static void put_access(const struct view *v)
 {
-    static const char *const NAMES[] = {"", "read", "write", "device"};
+    static const char *const NAMES[] = {"", "read", "write", "devices", "file"};
     const struct plan_access_rule *rules = at(v, v->header->access.offset);
 
     json_put_key(v->json, "landlock");

@@ -211,21 +211,15 @@ static const struct {
     enum plan_op_kind kind;
     const char *path;
 } MASKS[] = {
-    {PLAN_OP_MASK, "/proc/kcore"},
-    {PLAN_OP_MASK, "/proc/keys"},
-    {PLAN_OP_MASK, "/proc/key-users"},
-    {PLAN_OP_MASK, "/proc/timer_list"},
-    {PLAN_OP_MASK, "/proc/latency_stats"},
-    {PLAN_OP_MASK, "/proc/sched_debug"},
-    {PLAN_OP_MASK, "/proc/kmsg"},
-    {PLAN_OP_MASK, "/proc/kallsyms"},
-    {PLAN_OP_MASK, "/proc/acpi"},
-    {PLAN_OP_MASK, "/proc/scsi"},
-    {PLAN_OP_MASK, "/proc/asound"},
-    {PLAN_OP_READONLY, "/proc/sys"},
-    {PLAN_OP_READONLY, "/proc/sysrq-trigger"},
-    {PLAN_OP_READONLY, "/proc/irq"},
-    {PLAN_OP_READONLY, "/proc/bus"},
+    {PLAN_OP_MASK, "/proc/kcore"},         {PLAN_OP_MASK, "/proc/keys"},
+    {PLAN_OP_MASK, "/proc/key-users"},     {PLAN_OP_MASK, "/proc/timer_list"},
+    {PLAN_OP_MASK, "/proc/latency_stats"}, {PLAN_OP_MASK, "/proc/sched_debug"},
+    {PLAN_OP_MASK, "/proc/kmsg"},          {PLAN_OP_MASK, "/proc/kallsyms"},
+    {PLAN_OP_MASK, "/proc/acpi"},          {PLAN_OP_MASK, "/proc/scsi"},
+    {PLAN_OP_MASK, "/proc/asound"},        {PLAN_OP_MASK, "/proc/interrupts"},
+    {PLAN_OP_MASK, "/proc/config.gz"},     {PLAN_OP_MASK, "/proc/cmdline"},
+    {PLAN_OP_READONLY, "/proc/sys"},       {PLAN_OP_READONLY, "/proc/sysrq-trigger"},
+    {PLAN_OP_READONLY, "/proc/irq"},       {PLAN_OP_READONLY, "/proc/bus"},
     {PLAN_OP_READONLY, "/proc/fs"},
 };
 

@@ -92,7 +92,13 @@ struct plan_rlimit {
     uint64_t value; /* lowered to, soft and hard; never raised */
 };
 
-enum plan_access { PLAN_ACCESS_READ = 1, PLAN_ACCESS_WRITE = 2, PLAN_ACCESS_DEVICE = 3 };
+enum plan_access {
+    PLAN_ACCESS_READ = 1,
+    PLAN_ACCESS_WRITE = 2,
+    PLAN_ACCESS_DEVICES = 3, /* a directory of device files */
+    PLAN_ACCESS_FILE = 4,    /* one file or device: read and written */
+    PLAN_ACCESS_KINDS,
+};
 struct plan_access_rule {
     uint32_t path; /* absolute, in the new root */
     uint32_t access;
@@ -135,7 +141,7 @@ struct plan_header {
     struct plan_span access;    /* struct plan_access_rule */
     struct plan_span seccomp;   /* struct sock_filter: the program's */
     struct plan_span init_seccomp; /* struct sock_filter: init's own */
-    uint64_t scratch_bytes; /* size= of the tmpfs that the root's own files are made in */
+    uint64_t scratch_bytes;        /* size= of the tmpfs that the root's own files are made in */
     uint64_t data_bytes;           /* size= of the one writable tmpfs */
     uint64_t data_inodes;
     uint64_t wall_ms;
@@ -150,12 +156,13 @@ struct plan_header {
 
 /* init -> host, one packet each. */
 enum init_message_kind {
-    INIT_MESSAGE_STARTED = 1, /* the program's exec succeeded; carries an fd of /work */
-    INIT_MESSAGE_FAILED,      /* a step failed: the box was not built, no code ran */
-    INIT_MESSAGE_MISSING,     /* an optional layer is not on */
-    INIT_MESSAGE_NO_EXEC,     /* the program could not be executed: error */
-    INIT_MESSAGE_ENDED,       /* the program ended, or init ended it */
-    INIT_MESSAGE_NO_FAULT,    /* the test build: the call to fail was never reached */
+    INIT_MESSAGE_WORK = 1, /* carries an fd of /work; before any code runs */
+    INIT_MESSAGE_STARTED,  /* the program's exec succeeded */
+    INIT_MESSAGE_FAILED,   /* a step failed: the box was not built, no code ran */
+    INIT_MESSAGE_MISSING,  /* an optional layer is not on */
+    INIT_MESSAGE_NO_EXEC,  /* the program could not be executed: error */
+    INIT_MESSAGE_ENDED,    /* the program ended, or init ended it */
+    INIT_MESSAGE_NO_FAULT, /* the test build: the call to fail was never reached */
 };
 
 enum init_ended_by { INIT_ENDED_ITSELF, INIT_ENDED_WALL, INIT_ENDED_CPU, INIT_ENDED_MEMORY };

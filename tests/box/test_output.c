@@ -270,3 +270,28 @@ Test(output, code_is_nowhere_in_argv_or_environment)
                NULL);
     expect_stdout(&a, "clean\n");
 }
+
+/* The reader has a pipe full of output and reads nothing: signals and limits must still hold. */
+Test(output, a_reader_that_stalls_holds_up_neither_the_wall_limit_nor_a_signal)
+{
+    static const char HOST[] =
+        "import os, signal, subprocess, sys, time\n"
+        "for ending in (None, signal.SIGTERM):\n"
+        "    r, w = os.pipe()\n"
+        "    p = subprocess.Popen([sys.argv[1], 'run', '--timeout', '0.5' if ending is None else '60',\n"
+        "                          '--max-output', '1G', '--', 'yes'], stdout=w)\n"
+        "    os.close(w)\n"
+        "    time.sleep(1.2)\n"
+        "    if ending is None:\n"
+        "        alive = p.poll() is None\n"
+        "        while os.read(r, 65536):\n"
+        "            pass\n"
+        "        print('waited' if alive else 'lost', p.wait(10))\n"
+        "    else:\n"
+        "        p.send_signal(ending)\n"
+        "        print('ended', p.wait(10))\n"
+        "    os.close(r)\n";
+    const struct spawn spec = {.argv = LIST("/usr/bin/python3", "-c", HOST, hutch_path())};
+    _cleanup_output_ struct output o = spawn_run(&spec);
+    cr_assert_str_eq(o.out, "waited 124\nended 143\n", "%s%s", o.out, o.err);
+}

@@ -141,3 +141,65 @@ Test(review, an_interpreter_does_not_bring_a_home_directory_along)
         spawn_run(&(struct spawn){.argv = LIST("sh", "-c", command)});
     cr_assert(d.exit_code == 2 && strstr(d.err, "venv"), "%d %s", d.exit_code, d.err);
 }
+
+/* Landlock keeps /proc from being written; as root the host wrote the score, which then stays even
+ * without Landlock. */
+Test(review, the_oom_score_stays)
+{
+    _cleanup_answer_ struct answer a = run_command(
+        NULL, LIST("sh", "-c",
+                   "echo 0 2>/dev/null >/proc/self/oom_score_adj; cat /proc/self/oom_score_adj"));
+    cr_assert_str_eq(answer_text(&a, "stdout"), "1000\n");
+}
+
+/* Root's pipes are the box's user's, as a terminal would be. */
+Test(review, standard_streams_can_be_opened_again)
+{
+    _cleanup_answer_ struct answer a =
+        run_command(NULL, LIST("sh", "-c", "echo out >/dev/stdout; echo err >/dev/stderr"));
+    cr_assert_str_eq(answer_text(&a, "stdout"), "out\n");
+    cr_assert_str_eq(answer_text(&a, "stderr"), "err\n");
+}
+
+Test(review, sigsys_of_its_own_is_a_signal)
+{
+    _cleanup_answer_ struct answer a = run_command(NULL, LIST("sh", "-c", "kill -SYS $$"));
+    cr_assert_str_eq(answer_text(&a, "reason"), "signal");
+}
+
+Test(review, sockets_count_as_memory)
+{
+    _cleanup_answer_ struct answer a =
+        run_py("import resource, socket, os, time\n"
+               "for _ in range(8):\n"
+               "    if os.fork() == 0:\n"
+               "        kept = []\n"
+               "        try:\n"
+               "            while True: kept += socket.socketpair()\n"
+               "        except OSError:\n"
+               "            time.sleep(20)\n"
+               "time.sleep(20)\n",
+               LIST("--memory", "128M", "--timeout", "30"));
+    if (!strcmp(answer_text(&a, "receipt.layers.memory"), "watchdog"))
+        cr_assert_str_eq(answer_text(&a, "reason"), "memory");
+    else
+        cr_assert(strcmp(answer_text(&a, "reason"), "setup") != 0);
+}
+
+/* Somebody else's link would choose what root hands into the box. */
+Test(review, a_bind_goes_through_no_link_of_another_user)
+{
+    _cleanup_tempdir_ struct tempdir dir = tempdir_new();
+    const char *secret = path_in(dir.path, "secret"), *link = path_in(dir.path, "link");
+    cr_assert_eq(mkdir(secret, 0700) | symlink(secret, link), 0);
+    _cleanup_answer_ struct answer own =
+        hutch(LIST("run", "--bind", text_format("%s:/in", link), "--", "true"));
+    cr_assert_eq(own.o.exit_code, 0, "%s", own.o.err);
+    if (!is_root())
+        return; /* only root can make another user's link */
+    cr_assert_eq(lchown(link, 12345, 12345), 0);
+    _cleanup_answer_ struct answer other =
+        hutch(LIST("run", "--bind", text_format("%s:/in", link), "--", "true"));
+    cr_assert_eq(other.o.exit_code, 2);
+    cr_assert_not_null(strstr(other.o.err, "link"));
+}

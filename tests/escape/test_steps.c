@@ -160,6 +160,8 @@ static void check_range(size_t first, size_t end)
     const char *secret = file_new(dir.path, "secret", "canary", 0644);
     for (size_t i = first; i < end; i++) {
         /* In self-map mode the map alone makes the id: there is nothing to become. */
+        if (strcmp(OMISSIONS[i].step, "oom_score") == 0 && is_root())
+            continue; /* the host does it in root mode */
         if (strcmp(OMISSIONS[i].step, "become_user") == 0 && !is_root())
             continue;
         check_omission(&OMISSIONS[i], secret);

@@ -296,7 +296,7 @@ Test(check, every_search_directory_and_access_rule)
         OFFSET_REFUSED(rules[i].path);
         REFUSED(rules[i].path, rules[i].path + 1); /* not absolute */
         REFUSED(rules[i].access, 0);
-        REFUSED(rules[i].access, PLAN_ACCESS_DEVICE + 1);
+        REFUSED(rules[i].access, PLAN_ACCESS_KINDS);
     }
 }
 

@@ -22,6 +22,7 @@ struct init {
     int status;
     int64_t deadline_ns;
     int hurried; /* the box has been reniced, so that the sampler gets its turn */
+    uint64_t cpu_raw_us, cpu_gone_us; /* the last sum, and what vanished from it meanwhile */
     uint64_t memory_peak;
     uint64_t pids_peak;
 };
@@ -51,7 +52,8 @@ int64_t watch_interval_ns(const struct init *init, const struct watch_sample *sa
 /* report.c: packets to the host. */
 void report_failed(const struct step_state *s, unsigned step, int error);
 void report_missing(struct step_state *s, enum layer layer, int error);
-void report_message(const struct init_message *message, int fd);
+/* Negative errno if it couldn't be sent (an fd can be one too many in flight: unix(7)). */
+int report_message(const struct init_message *message, int fd);
 void init_exit(int status) __attribute__((noreturn));
 
 #endif

@@ -58,9 +58,10 @@ static void end(struct init *init, int status, enum init_ended_by by)
     (void)sys_call(__NR_getrusage, RUSAGE_OF_CHILDREN, &usage);
     message.cpu_us =
         (uint64_t)((usage.user_s + usage.system_s) * 1000000 + usage.user_us + usage.system_us);
+    message.cpu_us = at_least(message.cpu_us, init->cpu_raw_us + init->cpu_gone_us);
     message.memory_peak_bytes = at_least(init->memory_peak, (uint64_t)usage.max_rss_kib << 10);
     message.pids_peak = at_least(init->pids_peak, 1);
-    report_message(&message, -1);
+    (void)report_message(&message, -1);
     init_exit(0);
 }
 
@@ -85,7 +86,7 @@ static void hear_program(struct init *init)
     long n = sys_call(__NR_read, init->told_pipe, &message, sizeof(message));
 
     if (n == (long)sizeof(message)) {
-        report_message(&message, -1);
+        (void)report_message(&message, -1);
         if (message.kind == INIT_MESSAGE_NO_FAULT)
             return; /* the test build only; the pipe's end is still to come */
         init_exit(1);
@@ -93,7 +94,7 @@ static void hear_program(struct init *init)
     sys_close(init->told_pipe);
     init->told_pipe = -1;
     message.kind = INIT_MESSAGE_STARTED;
-    report_message(&message, init->steps.work_fd);
+    (void)report_message(&message, -1);
 }
 
 /* One byte: the host has what it wants (exec: the value); no byte: the host is gone. */

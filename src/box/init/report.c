@@ -34,7 +34,7 @@ void init_exit(int status)
 }
 
 /* `fd` (or -1) travels with the packet. A host that is gone is noticed by the loop. */
-void report_message(const struct init_message *message, int fd)
+int report_message(const struct init_message *message, int fd)
 {
     const struct io_vector vector = {message, sizeof(*message)};
     struct control_fd control = {.len = offsetof(struct control_fd, pad),
@@ -47,7 +47,7 @@ void report_message(const struct init_message *message, int fd)
         header.control = &control;
         header.control_len = sizeof(control);
     }
-    (void)sys_call(__NR_sendmsg, PLAN_FD_CONTROL, &header, MSG_NO_SIGNAL);
+    return (int)sys_call(__NR_sendmsg, PLAN_FD_CONTROL, &header, MSG_NO_SIGNAL);
 }
 
 static void add_object(struct init_message *message, const struct step_state *s)
@@ -63,7 +63,7 @@ void report_failed(const struct step_state *s, unsigned step, int error)
     struct init_message message = {.kind = INIT_MESSAGE_FAILED, .step = step, .error = error};
 
     add_object(&message, s);
-    report_message(&message, -1);
+    (void)report_message(&message, -1);
 }
 
 void report_missing(struct step_state *s, enum layer layer, int error)
@@ -71,5 +71,5 @@ void report_missing(struct step_state *s, enum layer layer, int error)
     struct init_message message = {.kind = INIT_MESSAGE_MISSING, .layer = layer, .error = error};
 
     add_object(&message, s);
-    report_message(&message, -1);
+    (void)report_message(&message, -1);
 }

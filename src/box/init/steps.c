@@ -179,12 +179,25 @@ int init_build(struct init *init)
     return r;
 }
 
+/* Now, and not when the program runs: without it the host would collect nothing. */
+static int send_work(struct init *init)
+{
+    const struct init_message message = {.kind = INIT_MESSAGE_WORK};
+    int r;
+
+    init->steps.object = "fd of /work for the host";
+    r = report_message(&message, init->steps.work_fd);
+    return r < 0 ? r : 0;
+}
+
 int init_guard(struct init *init)
 {
     unsigned failed = PLAN_STEP_guard_filter;
     int r;
 
     r = watch_open(init); /* needs /proc before the filter */
+    if (r == 0)
+        r = send_work(init);
     if (r == 0)
         r = run_steps(&init->steps, STEP_FIRST_GUARD, STEP_END, &failed);
     if (r < 0) {

@@ -6,9 +6,9 @@
  * and what the box's tmpfs holds. Shared pages count once per process there; only when that sum
  * passes the limit, and there are processes to share anything, is the exact Pss of smaps_rollup
  * read in its place. That is a walk of the page tables, which a process that fills them faster
- * than they are walked can make last: one with many of them counts as it is. What is neither
- * (memfds, System V segments) is refused by the watchdog variant of every profile, and sockets
- * are bounded by the few open files of this mode.
+ * than they are walked can make last: one with many of them counts as it is. Sockets beyond a few
+ * count with what their buffers can hold. What is none of these (memfds, System V segments, shared
+ * anonymous maps) is refused by the watchdog variant of every profile.
  */
 #include "box/init/init.h"
 #include "kernel/step/sys.h"
@@ -18,6 +18,7 @@
 
 #define NS_PER_MS 1000000LL
 #define PRIO_ONE_PROCESS 0
+#define PAGE_BYTES 4096U
 #define CLOCK_TICKS_US 10000U /* USER_HZ is 100 on x86-64 */
 
 struct dir_entry {
@@ -167,7 +168,7 @@ static void renice(const struct init *init, const char *pid)
 }
 
 #define TID_TEXT 12
-#define STATUS_TEXT 4096
+#define STATUS_TEXT 8192
 
 /* What one process's memory is read from: its status, and the name in /proc that it stands
  * under. */
@@ -179,6 +180,19 @@ struct memory_entry {
 static int has_memory(const struct memory_entry *entry)
 {
     return field(entry->status, "VmSize:") != 0;
+}
+
+/* In place of a status that is longer than our buffer (a caller with very many groups): the
+ * resident pages alone, the second number of statm. */
+static uint64_t resident_bytes(int dir, const char *pid, char *buf, size_t cap)
+{
+    const char *p = buf;
+
+    if (read_file(dir, pid, "statm", buf, cap) <= 0)
+        return 0;
+    while (*p != '\0' && *p != ' ')
+        p++;
+    return parse_number(p) * PAGE_BYTES;
 }
 
 static int read_entry(const struct init *init, const char *tid, struct memory_entry *entry)
@@ -242,6 +256,7 @@ static void add_process(struct init *init, const char *pid, int exact, struct wa
 {
     struct memory_entry entry;
 
+    entry.status[STATUS_TEXT - 2] = '\0';
     if (!read_entry(init, pid, &entry))
         return; /* ended meanwhile */
     sample->pids += field(entry.status, "Threads:");
@@ -250,7 +265,10 @@ static void add_process(struct init *init, const char *pid, int exact, struct wa
         renice(init, pid);
     if (!has_memory(&entry))
         find_memory(init, pid, &entry);
-    sample->memory_bytes += memory_kib(init, &entry, exact) << 10;
+    if (entry.status[STATUS_TEXT - 2] != '\0')
+        sample->memory_bytes += resident_bytes(init->proc_fd, pid, entry.status, STATUS_TEXT);
+    else
+        sample->memory_bytes += memory_kib(init, &entry, exact) << 10;
     if (init->steps.plan->cpu_time_ms != 0)
         sample->cpu_us += process_cpu_us(init->proc_fd, pid, entry.status, sizeof(entry.status));
 }
@@ -286,6 +304,22 @@ static uint64_t tmpfs_bytes(const struct init *init)
     return (st.blocks - st.blocks_free) * (uint64_t)st.block_size;
 }
 
+/* A socket's buffers are in no process's numbers and hold up to net.core.wmem_default, which is
+ * this everywhere. The first ones are free: every program has a few, and they are mostly empty. */
+#define FREE_SOCKETS 64U
+#define SOCKET_BYTES 212992U
+
+static uint64_t socket_bytes(const struct init *init)
+{
+    char buf[512];
+    uint64_t sockets;
+
+    if (read_file(init->proc_fd, "self", "net/sockstat", buf, sizeof(buf)) <= 0)
+        return 0;
+    sockets = field(buf, "sockets: used");
+    return sockets > FREE_SOCKETS ? (sockets - FREE_SOCKETS) * SOCKET_BYTES : 0;
+}
+
 static uint64_t reaped_cpu_us(void)
 {
     struct {
@@ -309,9 +343,19 @@ static int is_in_hurry(const struct init *init, const struct watch_sample *sampl
            (sample->memory_bytes > p->memory_bytes / 4 || sample->processes >= HURRY_PROCESSES);
 }
 
+/* Children that nobody waits for (SIGCHLD ignored) take what they used along: the sum drops, and
+ * what was seen of it is kept. */
+static uint64_t keep_cpu(struct init *init, uint64_t raw_us)
+{
+    if (raw_us < init->cpu_raw_us)
+        init->cpu_gone_us += init->cpu_raw_us - raw_us;
+    init->cpu_raw_us = raw_us;
+    return raw_us + init->cpu_gone_us;
+}
+
 void watch_sample(struct init *init, struct watch_sample *ret_sample)
 {
-    const uint64_t files = tmpfs_bytes(init);
+    const uint64_t files = tmpfs_bytes(init) + socket_bytes(init);
     const uint64_t limit = init->steps.plan->memory_bytes;
     const struct watch_sample empty = {.memory_bytes = files, .cpu_us = reaped_cpu_us()};
     struct watch_sample sample = empty;
@@ -322,6 +366,7 @@ void watch_sample(struct init *init, struct watch_sample *ret_sample)
         sample = empty;
         add_processes(init, 1, &sample);
     }
+    sample.cpu_us = keep_cpu(init, sample.cpu_us);
     *ret_sample = sample;
 }
 

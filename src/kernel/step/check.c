@@ -130,7 +130,7 @@ static int lists_fit(const struct block *b, const struct plan_header *h)
             return 0;
     for (uint32_t i = 0; i < h->access.count; i++)
         if (!is_absolute(b, rules[i].path) || rules[i].access < PLAN_ACCESS_READ ||
-            rules[i].access > PLAN_ACCESS_DEVICE)
+            rules[i].access >= PLAN_ACCESS_KINDS)
             return 0;
     return texts_fit(b, h->argv) && h->argv.count >= 2 && texts_fit(b, h->env);
 }

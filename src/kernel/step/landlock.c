@@ -35,12 +35,14 @@ static uint64_t wanted_rights(uint32_t access)
     const uint64_t read =
         LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
 
+    const uint64_t file = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
+                          RIGHT_TRUNCATE | RIGHT_IOCTL_DEV;
+
     if (access == PLAN_ACCESS_WRITE)
         return RIGHTS_ABI_1 | RIGHT_REFER | RIGHT_TRUNCATE;
-    if (access == PLAN_ACCESS_DEVICE)
-        return LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR |
-               LANDLOCK_ACCESS_FS_WRITE_FILE | RIGHT_TRUNCATE | RIGHT_IOCTL_DEV;
-    return read;
+    if (access == PLAN_ACCESS_DEVICES)
+        return file | LANDLOCK_ACCESS_FS_READ_DIR;
+    return access == PLAN_ACCESS_FILE ? file : read;
 }
 
 static int add_rule(struct step_state *s, int ruleset, const struct plan_access_rule *rule,

@@ -67,9 +67,12 @@ int step_cgroup_namespace(struct step_state *s)
     return step_optional(s, LAYER_CGROUP_NS, (int)step_call(__NR_unshare, CLONE_NEWCGROUP));
 }
 
-/* Must: come before the ids change. When the whole machine runs out of memory, a box goes first. */
+/* Must: come before the ids change. When the whole machine runs out of memory, a box goes first.
+ * In root mode the host has written it, which the box can't undo. */
 int step_oom_score(struct step_state *s)
 {
+    if (s->plan->mode == PLAN_MODE_ROOT)
+        return 0;
     s->object = "/proc/self/oom_score_adj";
     return text_write_file(AT_FDCWD, "/proc/self/oom_score_adj", "1000");
 }
