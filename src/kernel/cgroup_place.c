@@ -21,7 +21,8 @@
 
 enum {
     LEAF_TRIES = 64,
-    LOCK_TIMEOUT_MS = 2000,
+    LOCK_TIMEOUT_MS = 10000,
+    LOCK_PAUSE_MS = 16,
     SWEEP_MAX = 64, /* boxes looked at by one run, so that a thousand others cost it nothing */
     SWEEP_WAIT_MS = 1000,
     DEPTH_MAX = 32,
@@ -120,12 +121,14 @@ int populated_wait(int events_fd, int timeout_ms)
 static int lock_bounded(int dir_fd)
 {
     long long deadline = now_ms() + LOCK_TIMEOUT_MS;
-    for (int pause_ms = 1; flock(dir_fd, LOCK_EX | LOCK_NB) < 0; pause_ms *= 2) {
+    int pause_ms = 1;
+    while (flock(dir_fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK && errno != EINTR)
             return -errno;
         if (now_ms() >= deadline)
             return -ETIMEDOUT;
-        (void)poll(NULL, 0, pause_ms < 32 ? pause_ms : 32);
+        (void)poll(NULL, 0, pause_ms);
+        pause_ms = pause_ms < LOCK_PAUSE_MS ? pause_ms * 2 : LOCK_PAUSE_MS;
     }
     return 0;
 }
