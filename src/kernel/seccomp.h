@@ -23,8 +23,8 @@
 /* The kernel's bound (BPF_MAXINSNS). */
 #define POLICY_MAX_INSNS 4096U
 
-/* Who keeps the box's memory limit. Where no cgroup does, kernel memory that no process's
- * numbers show (memfd, System V shared memory) is refused. */
+/* Who keeps the box's limits. Where no cgroup does, the rules of policy/watchdog.json stand before
+ * every profile's own: no memory that no process's numbers show, no other CPUs. */
 enum policy_variant { POLICY_CGROUP, POLICY_WATCHDOG, POLICY_VARIANTS };
 
 /* A filter: `insns` points into the shipped table or into `owned`. */
@@ -45,7 +45,7 @@ struct policy_shipped {
     const char *comment; /* one line */
     const char *json;    /* the file's text, NUL-terminated */
     size_t json_len;
-    bool internal; /* not for a request: init's own filter, the floor under users' files */
+    bool internal; /* not for a request: what is under others or before them, init's filter */
     struct policy_code code[POLICY_VARIANTS];
 };
 extern const struct policy_shipped POLICY_SHIPPED[];

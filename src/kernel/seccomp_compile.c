@@ -32,11 +32,11 @@
 /* "Go on in filter f": an action that no profile can have. */
 #define MARK(filter) SCMP_ACT_TRACE(0xf000U + (filter))
 
-/* What makes memory that belongs to no process, so that adding up the processes misses it. */
-static const char *const HIDDEN_MEMORY[] = {
-    "memfd_create", "memfd_secret", "shmget",  "shmat",          "shmctl", "shmdt",
-    "semget",       "msgget",       "mq_open", "io_uring_setup", "bpf",
-};
+/* Calls that libseccomp 2.5 has no names for. */
+static const struct {
+    const char *name;
+    int number;
+} NEWER[] = {{"fchmodat2", 452}};
 
 /* One rule of one call. */
 struct entry {
@@ -184,29 +184,29 @@ static int survey_call(struct compiler *c, unsigned number, const struct profile
     return add_conditions(c, number, rule, err);
 }
 
+int profile_number(int (*resolve_name)(const char *name), const char *name)
+{
+    int number = resolve_name(name);
+    for (size_t i = 0; number == __NR_SCMP_ERROR && i < ARRAY_LEN(NEWER); i++)
+        if (strcmp(name, NEWER[i].name) == 0)
+            number = NEWER[i].number;
+    return number;
+}
+
 /* -1: not a call of x86-64. libseccomp knows the names of other architectures as well, by
  * numbers below -1. */
 static int number_of(const struct compiler *c, const char *name)
 {
-    int number = c->lib->resolve_name(name);
+    int number = profile_number(c->lib->resolve_name, name);
     if (number == __NR_SCMP_ERROR && c->notes)
         buf_printf(c->notes, "unknown system call \"%s\": it is ignored\n", name);
     return number >= 0 && number < NUMBERS_MAX ? number : -1;
 }
 
-static void hide_memory(struct compiler *c)
+static int survey(struct compiler *c, const struct profile *profile, struct hutch_error *err)
 {
-    for (size_t i = 0; i < ARRAY_LEN(HIDDEN_MEMORY); i++) {
-        int number = c->lib->resolve_name(HIDDEN_MEMORY[i]);
-        if (number >= 0 && number < NUMBERS_MAX)
-            c->calls[number] = (struct call){.decided = true, .fallback = SCMP_ACT_ERRNO(ENOSYS)};
-    }
-}
-
-static int survey(struct compiler *c, struct hutch_error *err)
-{
-    for (size_t i = 0; i < c->profile->rules_len; i++) {
-        const struct profile_rule *rule = &c->profile->rules[i];
+    for (size_t i = 0; i < profile->rules_len; i++) {
+        const struct profile_rule *rule = &profile->rules[i];
         for (size_t n = 0; n < rule->names_len && !rule->skipped; n++) {
             int number = number_of(c, rule->names[n]);
             int r = number < 0 ? 0 : survey_call(c, (unsigned)number, rule, err);
@@ -379,16 +379,16 @@ static int make_filters(struct compiler *c, struct profile_code *code, struct hu
     return r;
 }
 
-int profile_compile(const char *name, const struct profile *profile, bool watchdog,
+int profile_compile(const char *name, const struct profile *first, const struct profile *profile,
                     const struct profile_lib *lib, struct profile_code *ret, struct buf *notes,
                     struct hutch_error *err)
 {
     _cleanup_(free_compiler) struct compiler c = {
         .name = name, .profile = profile, .lib = lib, .notes = notes};
     _cleanup_profile_code_ struct profile_code code = {0};
-    if (watchdog)
-        hide_memory(&c);
-    int r = survey(&c, err);
+    int r = first ? survey(&c, first, err) : 0;
+    if (r == 0)
+        r = survey(&c, profile, err);
     if (r == 0)
         r = make_filters(&c, &code, err);
     if (r < 0)

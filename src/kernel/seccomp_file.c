@@ -2,8 +2,9 @@
  * seccomp_file.c - a user's profile: read, translated by libseccomp, put on the floor.
  *
  * A user may allow what the shipped profiles don't. What may never be allowed stands in
- * policy/floor.json, and the floor's filter runs first: where it would let a call through, it
- * goes on in the user's.
+ * policy/floor.json (and in policy/watchdog.json, whose rules the floor's filter has where no
+ * cgroup counts the box's memory). The floor's filter runs first: where it would let a call
+ * through, it goes on in the user's.
  */
 #include "kernel/seccomp_file.h"
 
@@ -87,8 +88,7 @@ int policy_load_text(const char *name, const char *json, size_t json_len,
     if (r == 0)
         r = open_library(&library, err);
     if (r == 0)
-        r = profile_compile(name, &profile, variant == POLICY_WATCHDOG, &library.calls, &code,
-                            notes, err);
+        r = profile_compile(name, NULL, &profile, &library.calls, &code, notes, err);
     if (r == 0)
         r = put_on_floor(&code, variant, ret, err);
     return r;

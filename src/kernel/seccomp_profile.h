@@ -60,10 +60,13 @@ struct profile_code {
 void profile_code_free(struct profile_code *code);
 #define _cleanup_profile_code_ _cleanup_(profile_code_free)
 
-/* Turns a profile into BPF. With `watchdog`, calls that make memory which no process's numbers
- * show are refused, whatever the profile says. `notes` gets a line for each name that
- * libseccomp doesn't know. */
-int profile_compile(const char *name, const struct profile *profile, bool watchdog,
+/* The number of a call, by libseccomp's function or, where that is older than the call, by a table
+ * here. __NR_SCMP_ERROR: nobody knows it; other numbers below 0 aren't of x86-64. */
+int profile_number(int (*resolve_name)(const char *name), const char *name);
+
+/* Turns a profile into BPF. The rules of `first` (may be NULL), which refuse and don't allow, stand
+ * before its own. `notes` gets a line for each name that nobody knows. */
+int profile_compile(const char *name, const struct profile *first, const struct profile *profile,
                     const struct profile_lib *lib, struct profile_code *ret, struct buf *notes,
                     struct hutch_error *err);
 

@@ -22,8 +22,8 @@ struct model_rule {
 };
 
 struct model {
+    struct profile first; /* where a watchdog counts: its rules stand before the profile's */
     struct profile profile;
-    bool watchdog;
     void *library;
     int (*resolve)(const char *name);
     struct model_rule *rules;
@@ -32,23 +32,36 @@ struct model {
 
 static inline void model_close(struct model *m)
 {
+    profile_free(&m->first);
     profile_free(&m->profile);
     free(m->rules);
     dl_close(m->library);
 }
 
-static inline int model_index(struct model *m)
+static inline size_t model_names(const struct profile *profile)
 {
     size_t names = 0;
-    for (size_t i = 0; i < m->profile.rules_len; i++)
-        names += m->profile.rules[i].names_len;
-    m->rules = calloc(names + 1, sizeof(*m->rules));
+    for (size_t i = 0; i < profile->rules_len; i++)
+        names += profile->rules[i].names_len;
+    return names;
+}
+
+static inline void model_add(struct model *m, const struct profile *profile)
+{
+    for (size_t i = 0; i < profile->rules_len; i++)
+        for (size_t n = 0; n < profile->rules[i].names_len && !profile->rules[i].skipped; n++)
+            m->rules[m->rules_len++] = (struct model_rule){
+                .number = profile_number(m->resolve, profile->rules[i].names[n]),
+                .rule = &profile->rules[i]};
+}
+
+static inline int model_index(struct model *m)
+{
+    m->rules = calloc(model_names(&m->first) + model_names(&m->profile) + 1, sizeof(*m->rules));
     if (!m->rules)
         return -ENOMEM;
-    for (size_t i = 0; i < m->profile.rules_len; i++)
-        for (size_t n = 0; n < m->profile.rules[i].names_len && !m->profile.rules[i].skipped; n++)
-            m->rules[m->rules_len++] = (struct model_rule){
-                .number = m->resolve(m->profile.rules[i].names[n]), .rule = &m->profile.rules[i]};
+    model_add(m, &m->first);
+    model_add(m, &m->profile);
     return 0;
 }
 
@@ -56,10 +69,12 @@ static inline int model_index(struct model *m)
 static inline int model_open(struct model *m, const char *json, size_t len, bool watchdog)
 {
     struct hutch_error err;
+    const struct policy_shipped *first = policy_shipped_find("watchdog");
     const struct dl_symbol symbol = {"seccomp_syscall_resolve_name", &m->resolve};
-    m->watchdog = watchdog;
     int r = dl_open("libseccomp.so.2", "libseccomp2", &symbol, 1, HUTCH_STAGE_POLICY, &m->library,
                     &err);
+    if (r == 0 && watchdog)
+        r = profile_parse("watchdog", first->json, first->json_len, &m->first, NULL, &err);
     if (r == 0)
         r = profile_parse("model", json, len, &m->profile, NULL, &err);
     return r == 0 ? model_index(m) : r;
@@ -99,23 +114,10 @@ static inline bool model_matches(const struct profile_rule *rule, const uint64_t
     return twice ? met > 0 : met == rule->args_len;
 }
 
-static inline bool model_hides(const struct model *m, int number)
-{
-    static const char *const NAMES[] = {"memfd_create", "memfd_secret", "shmget",        "shmat",
-                                        "shmctl",       "shmdt",        "semget",        "msgget",
-                                        "mq_open",      "bpf",          "io_uring_setup"};
-    for (size_t i = 0; m->watchdog && i < ARRAY_LEN(NAMES); i++)
-        if (m->resolve(NAMES[i]) == number)
-            return true;
-    return false;
-}
-
 static inline uint32_t model_answer(const struct model *m, int number, const uint64_t args[6])
 {
     bool refusal = false;
     uint32_t otherwise = m->profile.default_action;
-    if (model_hides(m, number))
-        return SECCOMP_RET_ERRNO | ENOSYS;
     for (size_t i = 0; i < m->rules_len; i++) {
         const struct profile_rule *rule = m->rules[i].rule;
         if (m->rules[i].number != number)

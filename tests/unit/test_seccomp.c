@@ -15,6 +15,7 @@
 
 #define X32 0x40000000U
 #define HIGH (1ULL << 32)
+#define FCHMODAT2 452U
 #define SECRET 0x1122334455667788ULL
 #define ALLOW SECCOMP_RET_ALLOW
 #define ERRNO(code) (SECCOMP_RET_ERRNO | (code))
@@ -29,12 +30,18 @@ static struct policy_program load(const char *name, bool watchdog)
     return program;
 }
 
-static uint32_t answer(const char *name, uint32_t arch, unsigned number, const uint64_t args[6])
+static uint32_t answer_in(const char *name, bool watchdog, uint32_t arch, unsigned number,
+                          const uint64_t args[6])
 {
-    _cleanup_(policy_program_free) struct policy_program program = load(name, false);
+    _cleanup_(policy_program_free) struct policy_program program = load(name, watchdog);
     struct seccomp_data data = {.nr = (int)number, .arch = arch};
     memcpy(data.args, args, sizeof(data.args));
     return policy_eval(program.insns, program.len, &data);
+}
+
+static uint32_t answer(const char *name, uint32_t arch, unsigned number, const uint64_t args[6])
+{
+    return answer_in(name, false, arch, number, args);
 }
 
 /* ---- how much ---- */
@@ -77,7 +84,7 @@ Test(seccomp, finds_profiles_by_name_and_refuses_others)
 {
     struct policy_program program;
     struct hutch_error err;
-    static const char *const BAD[] = {"", "nope", "floor", "init", "tool2", "Tool"};
+    static const char *const BAD[] = {"", "nope", "floor", "init", "watchdog", "tool2", "Tool"};
     for (size_t i = 0; i < ARRAY_LEN(BAD); i++) {
         cr_expect_lt(policy_load(BAD[i], false, &program, &err), 0, "%s", BAD[i]);
         cr_expect_eq(err.stage, HUTCH_STAGE_REQUEST);
@@ -103,14 +110,18 @@ Test(seccomp, compiles_what_the_kernel_accepts)
 #define DEFAULT 8U
 #define SCRIPTS (PYTHON | NODE | DEFAULT)
 #define ALL (TOOL | SCRIPTS)
+#define CREAT 0x40U
+#define TMPFILE 0x410000U
 
-static const struct {
+struct rule {
     unsigned profiles;
     unsigned number;
     uint64_t allowed[6], denied[6];
     unsigned high; /* the denied argument that gets high bits */
     uint32_t refused;
-} RULES[] = {
+};
+
+static const struct rule RULES[] = {
     {SCRIPTS, SYS_clone, {17}, {0x10000011}, 0, EPERM},           /* NEWUSER */
     {SCRIPTS, SYS_clone, {0x3d0f00}, {0x20011}, 0, EPERM},        /* NEWNS */
     {SCRIPTS, SYS_clone, {0x4111}, {0x40000011}, 0, EPERM},       /* NEWNET */
@@ -169,39 +180,103 @@ static const struct {
     {PYTHON | DEFAULT, SYS_mknodat, {0, 0, 0100644}, {0, 0, 0060644}, 2, EPERM}, /* a block device
                                                                                   */
     {DEFAULT, SYS_mknod, {0, 0010644}, {0, 0020644}, 1, EPERM},
+    /* set-id files */
+    {ALL, SYS_openat, {0, 0, CREAT, 0755}, {0, 0, CREAT, 04755}, 3, EPERM},
+    {ALL, SYS_openat, {0, 0, CREAT | 1, 01777}, {0, 0, CREAT | 1, 02755}, 2, EPERM},
+    {ALL, SYS_openat, {0, 0, TMPFILE, 0600}, {0, 0, TMPFILE, 06700}, 2, EPERM},
+    {ALL, SYS_openat, {0, 0, 0, 06777}, {0, 0, CREAT, 06777}, 2, EPERM}, /* no new file */
+    {DEFAULT, SYS_open, {0, CREAT, 0755}, {0, CREAT, 04755}, 2, EPERM},
+    {DEFAULT, SYS_open, {0, 0x80000, 06777}, {0, TMPFILE, 02755}, 1, EPERM},
+    {DEFAULT, SYS_creat, {0, 0644}, {0, 04755}, 1, EPERM},
+    {SCRIPTS, SYS_chmod, {0, 01777}, {0, 04755}, 1, EPERM},
+    {SCRIPTS, SYS_fchmod, {0, 0644}, {0, 02755}, 1, EPERM},
+    {DEFAULT, SYS_fchmodat, {0, 0, 0755}, {0, 0, 06755}, 2, EPERM},
+    {DEFAULT, SYS_mknod, {0, 0100755}, {0, 0104755}, 1, EPERM},
+    {PYTHON | DEFAULT, SYS_mknodat, {0, 0, 0100755}, {0, 0, 0102755}, 2, EPERM},
+    {PYTHON | DEFAULT, SYS_mknodat, {0, 0, 0755}, {0, 0, 04755}, 2, EPERM},
+    /* huge pages */
+    {ALL, SYS_mmap, {0, 1, 3, 0x22}, {0, 1, 3, 0x40022}, 3, EPERM},
+    {DEFAULT, SYS_memfd_create, {0, 3}, {0, 7}, 1, EPERM},
+    {DEFAULT, SYS_shmget, {0, 0, 03600}, {0, 0, 07600}, 2, EPERM},
+    /* init, which has the same user id */
+    {SCRIPTS, SYS_prlimit64, {0, 7, 4096}, {1, 7, 4096}, 0, EPERM},
+    {SCRIPTS, SYS_prlimit64, {1, 7, 0}, {1, 0, HIGH}, 0, EPERM},
+    {DEFAULT, SYS_sched_setaffinity, {0}, {1}, 0, EPERM},
+    {DEFAULT, SYS_setpriority, {0, 0, 5}, {0, 1, 5}, 1, EPERM}, /* init */
+    {DEFAULT, SYS_setpriority, {0, 0, 5}, {2, 0, 5}, 0, EPERM}, /* all of the user's */
 };
 
-static void expect(const char *name, const char *what, unsigned row, uint32_t got, uint32_t want)
+/* What the watchdog's variant has before that. */
+static const struct rule WATCHED[] = {
+    {ALL, SYS_mmap, {0, 1, 3, 0x22}, {0, 1, 3, 0x21}, 3, EPERM}, /* private, shared */
+    {ALL, SYS_mmap, {0, 1, 3, 0x01}, {0, 1, 3, 0x23}, 3, EPERM}, /* of a file, MAP_SHARED_VALIDATE
+                                                                  */
+    {ALL, SYS_mmap, {0, 1, 3, 0x03}, {0, 1, 3, 0x8031}, 3, EPERM},
+    {ALL, SYS_mmap, {0, 1, 3, 0x02}, {0, 1, 3, 0x40022}, 3, EPERM}, /* huge */
+    {SCRIPTS, SYS_setsockopt, {0, 1, 6}, {0, 1, 7}, 2, EPERM},
+    {SCRIPTS, SYS_setsockopt, {0, 6, 7}, {0, 1, 8}, 1, EPERM},
+    {SCRIPTS, SYS_setsockopt, {0, 1, 9}, {0, 1, 32}, 2, EPERM},
+    {SCRIPTS, SYS_setsockopt, {0, 1, 10}, {0, 1, 33}, 2, EPERM},
+};
+
+static void check_rule(const char *name, const struct rule *rule, bool watchdog, unsigned row)
 {
-    cr_expect_eq(got, want, "%s, rule %u, %s: %x, not %x", name, row, what, got, want);
+    const uint32_t native = AUDIT_ARCH_X86_64, refused = ERRNO(rule->refused);
+    uint64_t high[6], higher[6];
+    memcpy(high, rule->denied, sizeof(high));
+    high[rule->high] |= HIGH;
+    memcpy(higher, high, sizeof(higher));
+    higher[rule->high] |= 1ULL << 63;
+    const struct {
+        const char *what;
+        uint32_t arch;
+        unsigned number;
+        const uint64_t *args;
+        uint32_t want;
+    } ROWS[] = {
+        {"allowed", native, rule->number, rule->allowed, ALLOW},
+        {"denied", native, rule->number, rule->denied, refused},
+        {"high", native, rule->number, high, refused},
+        {"higher", native, rule->number, higher, refused},
+        {"x32", native, rule->number | X32, rule->allowed, ERRNO(ENOSYS)},
+        {"i386", AUDIT_ARCH_I386, rule->number, rule->allowed, ERRNO(ENOSYS)},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
+        uint32_t got = answer_in(name, watchdog, ROWS[i].arch, ROWS[i].number, ROWS[i].args);
+        cr_expect_eq(got, ROWS[i].want, "%s%s, rule %u, %s: %x, not %x", name,
+                     watchdog ? " (watchdog)" : "", row, ROWS[i].what, got, ROWS[i].want);
+    }
 }
 
-static void check_rule(const char *name, unsigned row)
+static void check_rules(const struct rule *rules, size_t len, bool watchdog)
 {
-    unsigned number = RULES[row].number;
-    uint64_t high[6];
-    memcpy(high, RULES[row].denied, sizeof(high));
-    high[RULES[row].high] |= HIGH;
-    uint32_t refused = ERRNO(RULES[row].refused);
-    expect(name, "allowed", row, answer(name, AUDIT_ARCH_X86_64, number, RULES[row].allowed),
-           ALLOW);
-    expect(name, "denied", row, answer(name, AUDIT_ARCH_X86_64, number, RULES[row].denied),
-           refused);
-    expect(name, "high", row, answer(name, AUDIT_ARCH_X86_64, number, high), refused);
-    high[RULES[row].high] |= 1ULL << 63;
-    expect(name, "higher", row, answer(name, AUDIT_ARCH_X86_64, number, high), refused);
-    expect(name, "x32", row, answer(name, AUDIT_ARCH_X86_64, number | X32, RULES[row].allowed),
-           ERRNO(ENOSYS));
-    expect(name, "i386", row, answer(name, AUDIT_ARCH_I386, number, RULES[row].allowed),
-           ERRNO(ENOSYS));
+    for (unsigned row = 0; row < len; row++)
+        for (unsigned p = 0; p < ARRAY_LEN(NAMES); p++)
+            if (rules[row].profiles & 1U << p)
+                check_rule(NAMES[p], &rules[row], watchdog, row);
 }
 
 Test(seccomp, decides_by_arguments)
 {
+    check_rules(RULES, ARRAY_LEN(RULES), false);
+}
+
+/* Every rule holds there too, but for the calls that it refuses as a whole. */
+Test(seccomp, decides_by_arguments_where_a_watchdog_counts)
+{
+    check_rules(WATCHED, ARRAY_LEN(WATCHED), true);
     for (unsigned row = 0; row < ARRAY_LEN(RULES); row++)
-        for (unsigned p = 0; p < ARRAY_LEN(NAMES); p++)
-            if (RULES[row].profiles & 1U << p)
-                check_rule(NAMES[p], row);
+        if (RULES[row].number != SYS_memfd_create && RULES[row].number != SYS_shmget &&
+            RULES[row].number != SYS_sched_setaffinity)
+            check_rules(&RULES[row], 1, true);
+}
+
+Test(seccomp, keeps_the_cpus_that_are_the_limit)
+{
+    static const uint64_t OWN[6] = {0};
+    cr_expect_eq(answer_in("default", true, AUDIT_ARCH_X86_64, SYS_sched_setaffinity, OWN),
+                 ERRNO(EPERM));
+    cr_expect_eq(answer_in("default", true, AUDIT_ARCH_X86_64, SYS_sched_getaffinity, OWN), ALLOW);
 }
 
 /* High bits that the kernel doesn't read don't make an allowed call a denied one either. */
@@ -241,6 +316,12 @@ static const struct {
     {ALL, SYS_mq_open, ENOSYS},
     {ALL, SYS_msgget, ENOSYS},
     {ALL, SYS_seccomp, ENOSYS},
+    {ALL, SYS_openat2, ENOSYS},
+    {ALL, FCHMODAT2, ENOSYS},
+    {ALL, SYS_sched_setscheduler, ENOSYS},
+    {ALL, SYS_sched_setparam, ENOSYS},
+    {ALL, SYS_sched_setattr, ENOSYS},
+    {ALL, SYS_ioprio_set, ENOSYS},
     {ALL, 1023, ENOSYS},
     {TOOL, SYS_execve, EPERM},
     {TOOL, SYS_fork, EPERM},

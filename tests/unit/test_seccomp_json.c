@@ -264,14 +264,24 @@ Test(seccomp_json, refuses_by_name)
 /* ---- the floor ---- */
 
 static const char EVERYTHING[] = "{\"defaultAction\":\"SCMP_ACT_ALLOW\"}";
+#define FCHMODAT2 452
+
+struct floor_row {
+    unsigned number;
+    uint64_t args[6];
+    uint32_t answer;
+};
+
+static void check_floor(const struct floor_row *rows, size_t len, enum policy_variant variant)
+{
+    _cleanup_(policy_program_free) struct policy_program program = loaded(EVERYTHING, variant);
+    for (size_t i = 0; i < len; i++)
+        cr_expect_eq(eval(&program, rows[i].number, rows[i].args), rows[i].answer, "row %zu", i);
+}
 
 Test(seccomp_json, keeps_the_floor_under_a_profile_that_allows_everything)
 {
-    static const struct {
-        unsigned number;
-        uint64_t args[6];
-        uint32_t answer;
-    } ROWS[] = {
+    static const struct floor_row ROWS[] = {
         {SYS_getpid, {0}, ALLOW},
         {SYS_ptrace, {0}, ALLOW},
         {SYS_memfd_create, {0}, ALLOW},
@@ -294,11 +304,78 @@ Test(seccomp_json, keeps_the_floor_under_a_profile_that_allows_everything)
         {SYS_ioctl, {0, 0x5412 | 1ULL << 32}, ERRNO(EPERM)},
         {SYS_ioctl, {0, 0x541c}, ERRNO(EPERM)},
         {SYS_ioctl, {0, 0x5401}, ALLOW},
+        {SYS_io_uring_setup, {0}, ERRNO(ENOSYS)},
+        {SYS_io_uring_enter, {0}, ERRNO(ENOSYS)},
     };
-    _cleanup_(policy_program_free) struct policy_program program =
-        loaded(EVERYTHING, POLICY_CGROUP);
-    for (size_t i = 0; i < ARRAY_LEN(ROWS); i++)
-        cr_expect_eq(eval(&program, ROWS[i].number, ROWS[i].args), ROWS[i].answer, "row %zu", i);
+    check_floor(ROWS, ARRAY_LEN(ROWS), POLICY_CGROUP);
+}
+
+Test(seccomp_json, makes_no_set_id_file_whatever_a_profile_allows)
+{
+    static const struct floor_row ROWS[] = {
+        {SYS_openat, {0, 0, 0x40, 0755}, ALLOW},
+        {SYS_openat, {0, 0, 0, 06777}, ALLOW},
+        {SYS_openat, {0, 0, 0x40, 04755}, ERRNO(EPERM)},
+        {SYS_openat, {0, 0, 0x410000, 02755}, ERRNO(EPERM)},
+        {SYS_openat, {0, 0, 0x40 | 1ULL << 32, 04755 | 1ULL << 32}, ERRNO(EPERM)},
+        {SYS_open, {0, 0x40, 0644}, ALLOW},
+        {SYS_open, {0, 0x40, 02755}, ERRNO(EPERM)},
+        {SYS_open, {0, 0x410000, 04755}, ERRNO(EPERM)},
+        {SYS_creat, {0, 0644}, ALLOW},
+        {SYS_creat, {0, 04644}, ERRNO(EPERM)},
+        {SYS_chmod, {0, 01777}, ALLOW},
+        {SYS_chmod, {0, 04755}, ERRNO(EPERM)},
+        {SYS_fchmod, {0, 02755 | 1ULL << 63}, ERRNO(EPERM)},
+        {SYS_fchmodat, {0, 0, 0755}, ALLOW},
+        {SYS_fchmodat, {0, 0, 06755}, ERRNO(EPERM)},
+        {SYS_mknod, {0, 0020644}, ALLOW},
+        {SYS_mknod, {0, 0104755}, ERRNO(EPERM)},
+        {SYS_mknodat, {0, 0, 0102755}, ERRNO(EPERM)},
+        {SYS_openat2, {0}, ERRNO(ENOSYS)},
+        {FCHMODAT2, {0}, ERRNO(ENOSYS)},
+    };
+    check_floor(ROWS, ARRAY_LEN(ROWS), POLICY_CGROUP);
+    check_floor(ROWS, ARRAY_LEN(ROWS), POLICY_WATCHDOG);
+}
+
+Test(seccomp_json, leaves_init_and_uncounted_memory_alone_whatever_a_profile_allows)
+{
+    static const struct floor_row ROWS[] = {
+        {SYS_mmap, {0, 1, 3, 0x22}, ALLOW},
+        {SYS_mmap, {0, 1, 3, 0x40022}, ERRNO(EPERM)},
+        {SYS_sched_setscheduler, {0}, ALLOW},
+        {SYS_sched_setscheduler, {1}, ERRNO(EPERM)},
+        {SYS_sched_setparam, {1 | 1ULL << 32}, ERRNO(EPERM)},
+        {SYS_sched_setattr, {1}, ERRNO(EPERM)},
+        {SYS_sched_setattr, {0}, ALLOW},
+        {SYS_setpriority, {0, 0}, ALLOW},
+        {SYS_setpriority, {0, 1}, ERRNO(EPERM)},
+        {SYS_setpriority, {2, 0}, ERRNO(EPERM)},
+        {SYS_ioprio_set, {1, 0}, ALLOW},
+        {SYS_ioprio_set, {1, 1}, ERRNO(EPERM)},
+        {SYS_ioprio_set, {3, 0}, ERRNO(EPERM)},
+        {SYS_prlimit64, {1, 7, 0}, ALLOW},
+        {SYS_prlimit64, {1, 7, 4096}, ERRNO(EPERM)},
+    };
+    static const struct floor_row CGROUP[] = {
+        {SYS_memfd_create, {0, 3}, ALLOW},   {SYS_memfd_create, {0, 4}, ERRNO(EPERM)},
+        {SYS_shmget, {0, 0, 03600}, ALLOW},  {SYS_shmget, {0, 0, 04600}, ERRNO(EPERM)},
+        {SYS_sched_setaffinity, {0}, ALLOW}, {SYS_sched_setaffinity, {1}, ERRNO(EPERM)},
+        {SYS_mmap, {0, 1, 3, 0x21}, ALLOW},  {SYS_setsockopt, {0, 1, 7}, ALLOW},
+    };
+    static const struct floor_row WATCHDOG[] = {
+        {SYS_sched_setaffinity, {0}, ERRNO(EPERM)},
+        {SYS_mmap, {0, 1, 3, 0x01}, ALLOW},
+        {SYS_mmap, {0, 1, 3, 0x21}, ERRNO(EPERM)},
+        {SYS_mmap, {0, 1, 3, 0x23}, ERRNO(EPERM)},
+        {SYS_setsockopt, {0, 1, 6}, ALLOW},
+        {SYS_setsockopt, {0, 1, 7}, ERRNO(EPERM)},
+        {SYS_setsockopt, {0, 1, 33 | 1ULL << 32}, ERRNO(EPERM)},
+    };
+    check_floor(ROWS, ARRAY_LEN(ROWS), POLICY_CGROUP);
+    check_floor(ROWS, ARRAY_LEN(ROWS), POLICY_WATCHDOG);
+    check_floor(CGROUP, ARRAY_LEN(CGROUP), POLICY_CGROUP);
+    check_floor(WATCHDOG, ARRAY_LEN(WATCHDOG), POLICY_WATCHDOG);
 }
 
 Test(seccomp_json, never_opens_a_foreign_abi)
@@ -326,7 +403,8 @@ Test(seccomp_json, refuses_hidden_memory_whatever_a_profile_allows)
     for (size_t i = 0; i < ARRAY_LEN(NUMBERS); i++) {
         cr_expect_eq(eval(&all, NUMBERS[i], CALL(0)), ERRNO(ENOSYS));
         cr_expect_eq(eval(&listed, NUMBERS[i], CALL(0)), ERRNO(ENOSYS));
-        cr_expect_eq(eval(&cgroup, NUMBERS[i], CALL(0)), ALLOW);
+        cr_expect_eq(eval(&cgroup, NUMBERS[i], CALL(0)),
+                     NUMBERS[i] == SYS_io_uring_setup ? ERRNO(ENOSYS) : ALLOW);
     }
 }
 

@@ -130,6 +130,7 @@ struct call {
     long number;
     long args[6];
     int want; /* errno under the profile */
+    bool watchdog;
 };
 
 static int errno_of(const struct call *call)
@@ -166,6 +167,7 @@ static int call_in_child(const struct call *call, const struct policy_program *p
 static char word[64];
 #define WORD ((long)(uintptr_t)word)
 #define INT80 (-1)
+#define NOBODY 0x7fffffff /* no process has that id */
 
 static const struct call CALLS[] = {
     {"python", SYS_clone3, {0, 0}, ENOSYS},
@@ -183,6 +185,13 @@ static const struct call CALLS[] = {
     {"python", SYS_prlimit64, {0, 4, WORD, 0}, EPERM},
     {"python", SYS_prlimit64, {0, 4 | 1L << 32, WORD, 0}, EPERM},
     {"python", SYS_setsockopt, {-1, 6, 31, 0, 0}, EPERM},
+    {"python", SYS_chmod, {WORD, 04755}, EPERM},
+    {"python", SYS_openat, {-1, WORD, 0101, 02755 | 1L << 32}, EPERM},
+    {"python", SYS_openat2, {-1, 0, 0, 0}, ENOSYS},
+    {"python", SYS_mmap, {0, 0, 3, 0x40022, -1, 0}, EPERM},
+    {"python", SYS_mmap, {0, 0, 3, 0x21, -1, 0}, EPERM, true},
+    {"python", SYS_setsockopt, {-1, 1, 7, 0, 0}, EPERM, true},
+    {"python", SYS_prlimit64, {NOBODY, 7, WORD, 0}, EPERM},
     {"python", SYS_getpid | 0x40000000, {0}, ENOSYS},
     {"python", SYS_socket | 0x40000000, {1, 1, 0}, ENOSYS},
     {"python", INT80, {0}, ENOSYS},
@@ -194,6 +203,11 @@ static const struct call CALLS[] = {
     {"node", SYS_socket | 0x40000000, {1, 1, 0}, ENOSYS},
     {"node", INT80, {0}, ENOSYS},
     {"default", SYS_setrlimit, {4, WORD}, EPERM},
+    {"default", SYS_creat, {WORD, 04755}, EPERM},
+    {"default", SYS_mknod, {WORD, 0104755, 0}, EPERM},
+    {"default", SYS_sched_setaffinity, {NOBODY, 0, 0}, EPERM},
+    {"default", SYS_sched_setaffinity, {NOBODY, 0, 0}, EPERM, true},
+    {"default", SYS_setpriority, {0, NOBODY, 0}, EPERM},
     {"default", SYS_personality, {0x0400000}, EPERM},
     {"default", SYS_ptrace, {0}, EPERM},
     {"default", SYS_keyctl, {0, -3, 0}, EPERM},
@@ -214,7 +228,8 @@ Test(seccomp_real, refuses_calls_on_the_kernel)
 {
     for (size_t i = 0; i < ARRAY_LEN(CALLS); i++) {
         const struct call *call = &CALLS[i];
-        _cleanup_(policy_program_free) struct policy_program program = load(call->profile, false);
+        _cleanup_(policy_program_free) struct policy_program program =
+            load(call->profile, call->watchdog);
         int without = call_in_child(call, NULL);
         if (!control_is_blind(call, without))
             cr_expect_neq(without, call->want, "%s, row %zu: the control", call->profile, i);

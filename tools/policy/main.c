@@ -28,11 +28,14 @@ static const struct profile_lib LIB = {
 };
 
 static const char *const VARIANTS[POLICY_VARIANTS] = {"CGROUP", "WATCHDOG"};
+/* The profile whose rules stand before all others' in the watchdog's variant. */
+#define FIRST "watchdog"
 
-/* Not for a request: init's own filter, and what stands under every user's file. */
+/* Not for a request: init's own filter, what stands under every user's file, and what stands
+ * before every profile in the one variant. */
 static bool is_internal(const char *name)
 {
-    return strcmp(name, "init") == 0 || strcmp(name, "floor") == 0;
+    return strcmp(name, "init") == 0 || strcmp(name, "floor") == 0 || strcmp(name, FIRST) == 0;
 }
 
 static int profile_name(const char *path, char *ret_name, size_t size, struct hutch_error *err)
@@ -81,15 +84,16 @@ static void put_code(const char *name, const char *variant, const struct profile
     puts("};");
 }
 
-static int compile(const char *name, const struct buf *json, struct buf *row,
-                   struct hutch_error *err)
+static int compile(const char *name, const struct profile *first, const struct buf *json,
+                   struct buf *row, struct hutch_error *err)
 {
     _cleanup_profile_ struct profile profile = {0};
     _cleanup_buf_ struct buf notes = BUF(1 << 16);
     int r = profile_parse(name, json->data, json->len, &profile, &notes, err);
     for (int v = 0; r == 0 && v < POLICY_VARIANTS; v++) {
         _cleanup_profile_code_ struct profile_code code = {0};
-        r = profile_compile(name, &profile, v == POLICY_WATCHDOG, &LIB, &code, &notes, err);
+        r = profile_compile(name, v == POLICY_WATCHDOG ? first : NULL, &profile, &LIB, &code,
+                            &notes, err);
         if (r == 0)
             put_code(name, VARIANTS[v], &code);
     }
@@ -113,7 +117,8 @@ static int compile(const char *name, const struct buf *json, struct buf *row,
     return r;
 }
 
-static int add_file(const char *path, struct buf *rows, struct hutch_error *err)
+static int add_file(const char *path, const struct profile *first, struct buf *rows,
+                    struct hutch_error *err)
 {
     char name[32];
     _cleanup_buf_ struct buf json = BUF(POLICY_FILE_MAX_BYTES + 1);
@@ -121,18 +126,38 @@ static int add_file(const char *path, struct buf *rows, struct hutch_error *err)
     if (r == 0)
         r = read_file(path, &json, err);
     if (r == 0)
-        r = compile(name, &json, rows, err);
+        r = compile(name, first, &json, rows, err);
     return r;
+}
+
+static int read_first(int argc, char **argv, struct profile *first, struct hutch_error *err)
+{
+    char name[32];
+    for (int i = 1; i < argc; i++) {
+        _cleanup_buf_ struct buf json = BUF(POLICY_FILE_MAX_BYTES + 1);
+        int r = profile_name(argv[i], name, sizeof(name), err);
+        if (r == 0 && strcmp(name, FIRST) != 0)
+            continue;
+        if (r == 0)
+            r = read_file(argv[i], &json, err);
+        return r == 0 ? profile_parse(name, json.data, json.len, first, NULL, err) : r;
+    }
+    return error_request(err, "no file is called " FIRST ".json");
 }
 
 int main(int argc, char **argv)
 {
     _cleanup_buf_ struct buf rows = BUF(1 << 16);
+    _cleanup_profile_ struct profile first = {0};
     struct hutch_error err;
+    if (read_first(argc, argv, &first, &err) < 0) {
+        fprintf(stderr, "policy: %s\n", err.message);
+        return 1;
+    }
     puts("/* Made from policy/ by tools/policy: don't edit. */\n"
          "#include \"base/cleanup.h\"\n#include \"kernel/seccomp.h\"\n");
     for (int i = 1; i < argc; i++)
-        if (add_file(argv[i], &rows, &err) < 0) {
+        if (add_file(argv[i], &first, &rows, &err) < 0) {
             fprintf(stderr, "policy: %s\n", err.message);
             return 1;
         }

@@ -16,7 +16,10 @@ perl -e 'exit 3 unless fork; wait; select(undef, undef, undef, 0.01); print "per
 cp a b && cp -a repo copy && mv b c && ln c d && ln -s c e && ls -laR . > /dev/null
 rm -rf copy d e
 mkdir -p x/y && touch -d 2020-01-01 x/y/z && chmod 700 x && chown "$(id -u)" x
-tar czf t.tgz x && tar xzf t.tgz && find x -type f | grep -q z && install -m 644 a.c g
+mkdir -m 1777 x/sticky && tar czpf t.tgz x && rm -r x && tar xzpf t.tgz && cp -pR x z
+[ "$(stat -c %a z z/sticky | paste -sd,)" = 700,1777 ]
+if chmod u+s a 2> /dev/null || install -m 2755 a s 2> /dev/null; then exit 9; fi
+find x -type f | grep -q z && install -m 644 a.c g
 dd if=/dev/zero of=zero bs=1k count=10 status=none && truncate -s 5 zero && stat zero > /dev/null
 mkfifo p && (echo through > p &) && [ "$(cat p)" = through ]
 ! timeout 1 sleep 60

@@ -39,6 +39,20 @@ def put_answer(queue):
     queue.put(42)
 
 
+def put_numbers(value, array):
+    with value.get_lock():
+        value.value += 1
+    array[1] = 2.5
+
+
+def refused(call):
+    try:
+        call()
+    except OSError as error:
+        return error.errno == 1
+    return False
+
+
 def processes():
     ran = subprocess.run(["sh", "-c", "echo a; ls -l / | cat; exit 3"], capture_output=True)
     assert ran.returncode == 3 and ran.stdout.startswith(b"a\n")
@@ -71,6 +85,11 @@ def multiprocesses():
     memory.buf[0] = 1
     memory.close()
     memory.unlink()
+    value, array = multiprocessing.Value("i", 1), multiprocessing.Array("d", 3)
+    child = multiprocessing.Process(target=put_numbers, args=(value, array))
+    child.start()
+    child.join()
+    assert value.value == 2 and array[:] == [0.0, 2.5, 0.0]
     with multiprocessing.Manager() as manager:
         manager.dict()[1] = 2
 
@@ -144,6 +163,10 @@ def files():
     os.symlink("a", "l")
     os.link("a", "h")
     os.chmod("a", 0o640)
+    os.chmod("d", 0o1777)
+    os.close(os.open(".", os.O_TMPFILE | os.O_RDWR, 0o600))
+    assert refused(lambda: os.chmod("a", 0o4755))
+    assert refused(lambda: os.open("s", os.O_CREAT | os.O_WRONLY, 0o2755))
     os.utime("a", (10**9, 10**9))
     os.mkfifo("p")
     os.access("a", os.R_OK)
@@ -167,6 +190,9 @@ def files():
     base.execute("create table t(x)")
     with base:
         base.execute("insert into t values(1)")
+    other = sqlite3.connect("base")
+    assert other.execute("select x from t").fetchall() == [(1,)]
+    other.close()
     base.close()
     numpy.save("n", numpy.ones(3))
     assert numpy.load("n.npy", mmap_mode="r").sum() == 3
