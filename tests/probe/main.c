@@ -11,7 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const struct attempt *const TABLES[] = {PRIVILEGED, NAMESPACES, SOCKETS, FILES, ABI, IDS};
+static const struct attempt *const TABLES[] = {PRIVILEGED, NAMESPACES, SOCKETS, FILES,
+                                               ABI,        IDS,        LIMITS};
 
 static const struct attempt *find(const char *token, size_t len)
 {

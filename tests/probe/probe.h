@@ -27,7 +27,7 @@ struct attempt {
 };
 
 /* Tables, each ended by a NULL name. */
-extern const struct attempt PRIVILEGED[], NAMESPACES[], SOCKETS[], FILES[], ABI[], IDS[];
+extern const struct attempt PRIVILEGED[], NAMESPACES[], SOCKETS[], FILES[], ABI[], IDS[], LIMITS[];
 
 #define RESULT(call) ((call) < 0 ? errno : 0)
 /* A set bit above an int: the kernel doesn't look at it, a 64-bit compare would. */
