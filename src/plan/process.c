@@ -237,10 +237,11 @@ static const struct {
     const char *path;
     enum plan_access access;
 } WRITABLE[] = {
-    {"/work", PLAN_ACCESS_WRITE},      {"/tmp", PLAN_ACCESS_WRITE},
-    {"/dev/shm", PLAN_ACCESS_WRITE},   {"/dev/pts", PLAN_ACCESS_DEVICES},
-    {"/dev/null", PLAN_ACCESS_FILE},   {"/dev/full", PLAN_ACCESS_FILE},
-    {"/dev/random", PLAN_ACCESS_FILE}, {"/dev/urandom", PLAN_ACCESS_FILE},
+    {"/work", PLAN_ACCESS_WRITE},       {"/tmp", PLAN_ACCESS_WRITE},
+    {"/dev/shm", PLAN_ACCESS_WRITE},    {"/dev/pts", PLAN_ACCESS_DEVICES},
+    {"/dev/null", PLAN_ACCESS_FILE},    {"/dev/zero", PLAN_ACCESS_FILE},
+    {"/dev/full", PLAN_ACCESS_FILE},    {"/dev/random", PLAN_ACCESS_FILE},
+    {"/dev/urandom", PLAN_ACCESS_FILE},
 };
 
 static void add_access(struct builder *b)
@@ -248,9 +249,6 @@ static void add_access(struct builder *b)
     builder_access(b, "/", b->request->writable_root ? PLAN_ACCESS_WRITE : PLAN_ACCESS_READ);
     for (size_t i = 0; i < ARRAY_LEN(WRITABLE); i++)
         builder_access(b, WRITABLE[i].path, WRITABLE[i].access);
-    /* A shared writable map of /dev/zero is memory that only a cgroup counts. */
-    if (b->facts->cgroup_memory)
-        builder_access(b, "/dev/zero", PLAN_ACCESS_FILE);
     for (size_t i = 0; i < b->request->binds_len; i++)
         if (b->request->binds[i].writable)
             builder_access(b, b->request->binds[i].target,

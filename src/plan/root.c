@@ -98,6 +98,15 @@ static const struct {
     {"/dev/ptmx", "pts/ptmx"},
 };
 
+/* A shared map of /dev/zero is memory that only a cgroup counts. /dev/full reads the same and
+ * can't be mapped; writing to it is refused. */
+static const char *node_source(const struct builder *b, const char *node)
+{
+    bool is_zero = strcmp(node, "/dev/zero") == 0;
+
+    return is_zero && !b->facts->cgroup_memory ? "/dev/full" : node;
+}
+
 static void add_dev(struct builder *b)
 {
     builder_dir(b, "/dev/pts", 0755, 0);
@@ -107,7 +116,7 @@ static void add_dev(struct builder *b)
     for (size_t i = 0; i < ARRAY_LEN(DEV_NODES); i++) {
         builder_file(b, DEV_NODES[i], 0666, 0, "", 0);
         /* Not nodev, or the node would not open. */
-        builder_bind(b, builder_source(b, DEV_NODES[i], -1), DEV_NODES[i],
+        builder_bind(b, builder_source(b, node_source(b, DEV_NODES[i]), -1), DEV_NODES[i],
                      PLAN_NOSUID | PLAN_NOEXEC);
     }
     builder_op(b, PLAN_OP_DEVPTS, "/dev/pts");

@@ -203,3 +203,19 @@ Test(review, a_bind_goes_through_no_link_of_another_user)
     cr_assert_eq(other.o.exit_code, 2);
     cr_assert_not_null(strstr(other.o.err, "link"));
 }
+
+/* A shared map of /dev/zero, dropped again, is in no process's numbers. */
+Test(review, zero_is_read_but_not_mapped_where_nothing_counts_it)
+{
+    _cleanup_answer_ struct answer a =
+        run_py("import mmap, os\n"
+               "print(sum(open('/dev/zero', 'rb').read(100)))\n"
+               "try:\n"
+               "    mmap.mmap(os.open('/dev/zero', os.O_RDWR), 1 << 20, mmap.MAP_SHARED)\n"
+               "    print('mapped')\n"
+               "except OSError:\n"
+               "    print('refused')\n",
+               NULL);
+    bool watched = !strcmp(answer_text(&a, "receipt.layers.memory"), "watchdog");
+    cr_assert_str_eq(answer_text(&a, "stdout"), watched ? "0\nrefused\n" : "0\nmapped\n");
+}
