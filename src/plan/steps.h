@@ -43,8 +43,8 @@
     X(program_fds)                                                                                 \
     X(seccomp)
 
-/* In init again, on itself, while the program's process takes its own steps; the program is
- * executed only when these are done. */
+/* In init again, on itself, as soon as the program is executed: init has to keep its rights until
+ * then, because a filter would be the program's too. */
 #define PLAN_GUARD_STEPS(X)                                                                        \
     X(guard_capabilities)                                                                          \
     X(guard_filter)

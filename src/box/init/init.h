@@ -14,12 +14,9 @@
 struct init {
     struct step_state steps;
     int program_pid;
-    int told_pipe;    /* what failed in the program's process; ends without a byte at its exec */
-    int guarded_pipe; /* lets the program's process go on to its exec */
+    int told_pipe; /* what failed in the program's process; ends without a byte at its exec */
     int signal_fd;
     int proc_fd; /* the box's /proc, opened before the filter */
-    int ended;   /* the program has: status is its wait status */
-    int status;
     int64_t deadline_ns;
     int hurried; /* the box has been reniced, so that the sampler gets its turn */
     uint64_t cpu_raw_us, cpu_gone_us; /* the last sum, and what vanished from it meanwhile */
@@ -30,6 +27,7 @@ struct init {
 /* steps.c: 0, or the host has been told what failed. */
 int init_build(struct init *init);
 int init_guard(struct init *init);
+int init_hear_program(struct init *init);
 
 /* loop.c: ends with the box. */
 void init_loop(struct init *init) __attribute__((noreturn));

@@ -73,28 +73,8 @@ static void reap(struct init *init)
 
     (void)sys_call(__NR_read, init->signal_fd, info, sizeof(info));
     while ((pid = sys_call(__NR_wait4, -1, &status, WAIT_NO_HANG | WAIT_ALL, 0)) > 0)
-        if (pid == init->program_pid) {
-            init->ended = 1;
-            init->status = status;
-        }
-}
-
-/* The pipe has ended: without a byte the program runs; else it couldn't. */
-static void hear_program(struct init *init)
-{
-    struct init_message message = {0};
-    long n = sys_call(__NR_read, init->told_pipe, &message, sizeof(message));
-
-    if (n == (long)sizeof(message)) {
-        (void)report_message(&message, -1);
-        if (message.kind == INIT_MESSAGE_NO_FAULT)
-            return; /* the test build only; the pipe's end is still to come */
-        init_exit(1);
-    }
-    sys_close(init->told_pipe);
-    init->told_pipe = -1;
-    message.kind = INIT_MESSAGE_STARTED;
-    (void)report_message(&message, -1);
+        if (pid == init->program_pid)
+            end(init, status, INIT_ENDED_ITSELF);
 }
 
 /* One byte: the host has what it wants (exec: the value); no byte: the host is gone. */
@@ -142,7 +122,7 @@ static int open_signals(struct init *init)
 
 void init_loop(struct init *init)
 {
-    enum { CONTROL, HOST, CHILD, TOLD, FDS };
+    enum { CONTROL, HOST, CHILD, FDS };
 
     if (open_signals(init) < 0)
         init_exit(1);
@@ -150,8 +130,7 @@ void init_loop(struct init *init)
     for (;;) {
         struct poll_fd fds[FDS] = {[CONTROL] = {PLAN_FD_CONTROL, POLLIN, 0},
                                    [HOST] = {PLAN_FD_HOST, POLLIN, 0},
-                                   [CHILD] = {init->signal_fd, POLLIN, 0},
-                                   [TOLD] = {init->told_pipe, POLLIN, 0}};
+                                   [CHILD] = {init->signal_fd, POLLIN, 0}};
         int64_t wait = check_limits(init);
         struct __kernel_timespec time = {wait / NS_PER_S, wait % NS_PER_S};
 
@@ -159,13 +138,9 @@ void init_loop(struct init *init)
             continue;
         if (fds[HOST].revents != 0)
             init_exit(0);
-        if (fds[TOLD].revents != 0)
-            hear_program(init);
         if (fds[CONTROL].revents != 0)
             hear_host(init);
         if (fds[CHILD].revents != 0)
             reap(init);
-        if (init->ended && init->told_pipe < 0)
-            end(init, init->status, INIT_ENDED_ITSELF);
     }
 }

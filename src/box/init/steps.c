@@ -75,37 +75,22 @@ static int run_steps(struct step_state *s, unsigned first, unsigned end, unsigne
     return 0;
 }
 
-/* The pipes between init and the program's process until its exec: `told` carries what failed
- * there and closes at the exec; `guarded` carries one byte once init has taken its guard steps,
- * so that no code of the box runs beside an unguarded PID 1. */
-struct handshake {
-    int told[2];
-    int guarded[2];
-};
-
-static int wait_guarded(struct step_state *s, const struct handshake *h)
-{
-    char byte = 0;
-
-    sys_close(h->guarded[1]);
-    s->object = "init's guard";
-    return sys_call(__NR_read, h->guarded[0], &byte, 1) == 1 ? 0 : -5; /* EIO: init is gone */
-}
-
 /* The test build says so when the call that was to fail was never reached. */
-static void tell_no_fault(const struct handshake *h)
+static void tell_no_fault(int told)
 {
 #ifdef HUTCH_TESTING
     const struct init_message message = {.kind = INIT_MESSAGE_NO_FAULT};
 
     if (step_fault_countdown >= 0)
-        (void)sys_call(__NR_write, h->told[1], &message, sizeof(message));
+        (void)sys_call(__NR_write, told, &message, sizeof(message));
 #else
-    (void)h;
+    (void)told;
 #endif
 }
 
-static void become_program(struct init *init, const struct handshake *h)
+/* In the program's process: its steps and the exec. What fails goes into `told`, a pipe that
+ * closes at the exec. */
+static void become_program(struct init *init, int told)
 {
     struct init_message message = {.kind = INIT_MESSAGE_FAILED};
     struct step_state *s = &init->steps;
@@ -113,73 +98,55 @@ static void become_program(struct init *init, const struct handshake *h)
     size_t len = 0;
     int r = run_steps(s, STEP_FIRST_PROGRAM, STEP_FIRST_GUARD, &failed);
 
-    if (r == 0)
-        r = wait_guarded(s, h);
     if (r == 0) {
-        tell_no_fault(h);
+        tell_no_fault(told);
         r = step_exec(s);
         message.kind = INIT_MESSAGE_NO_EXEC;
     }
     message.step = failed;
     message.error = -r;
     text_add(message.text, sizeof(message.text), &len, s->object);
-    (void)sys_call(__NR_write, h->told[1], &message, sizeof(message));
+    (void)sys_call(__NR_write, told, &message, sizeof(message));
     init_exit(127);
 }
 
-static int make_pipes(struct init *init, struct handshake *h)
+/* The program's ends of the pipes: the host must see their end when the box's last holder is
+ * gone, and that must not be us. Where there is no result fd, its number is one of ours. */
+static void close_program_fds(const struct init *init)
 {
-    long r;
-
-    init->steps.object = "pipes of the program's process";
-    r = step_call(__NR_pipe2, h->told, O_CLOEXEC);
-    if (r >= 0)
-        r = step_call(__NR_pipe2, h->guarded, O_CLOEXEC);
-    return (int)r;
-}
-
-static int start_program(struct init *init)
-{
-    struct handshake h;
-    long r = make_pipes(init, &h);
-
-    if (r < 0)
-        return (int)r;
-    init->steps.object = "process of the program";
-    r = step_call(__NR_clone, 17 /* SIGCHLD */, 0, 0, 0, 0);
-    if (r < 0)
-        return (int)r;
-    if (r == 0)
-        become_program(init, &h);
-    init->program_pid = (int)r;
-    init->told_pipe = h.told[0];
-    init->guarded_pipe = h.guarded[1];
-    sys_close(h.told[1]);
-    sys_close(h.guarded[0]);
-    /* The program's ends of the pipes: the host must see their end when the box's last holder
-     * is gone, and that must not be us. Where there is no result fd, its number is one of ours. */
     for (int fd = PLAN_FD_STDIN; fd < PLAN_FD_RESULT; fd++)
         sys_close(fd);
     if (init->steps.plan->flags & PLAN_FLAG_RESULT_FD)
         sys_close(PLAN_FD_RESULT);
+}
+
+#define CLONE_VFORK_SIGCHLD (0x4000 | 17)
+
+/* Init stands still until the program's exec (vfork, but with memory of its own): the program's
+ * steps are what everybody waits for, and beside them init would only be in their way. */
+static int start_program(struct init *init)
+{
+    int told[2];
+    long r;
+
+    init->steps.object = "pipe of the program's process";
+    r = step_call(__NR_pipe2, told, O_CLOEXEC);
+    if (r < 0)
+        return (int)r;
+    init->steps.object = "process of the program";
+    r = step_call(__NR_clone, CLONE_VFORK_SIGCHLD, 0, 0, 0, 0);
+    if (r < 0)
+        return (int)r;
+    if (r == 0)
+        become_program(init, told[1]);
+    init->program_pid = (int)r;
+    init->told_pipe = told[0];
+    sys_close(told[1]);
+    close_program_fds(init);
     return 0;
 }
 
-int init_build(struct init *init)
-{
-    unsigned failed = PLAN_STEP_fork;
-    int r = run_steps(&init->steps, STEP_FIRST_INIT, STEP_FIRST_PROGRAM, &failed);
-
-    if (r == 0) {
-        failed = PLAN_STEP_fork;
-        r = start_program(init);
-    }
-    if (r < 0)
-        report_failed(&init->steps, failed, -r);
-    return r;
-}
-
-/* Now, and not when the program runs: without it the host would collect nothing. */
+/* Before the program: without it the host would collect nothing. */
 static int send_work(struct init *init)
 {
     const struct init_message message = {.kind = INIT_MESSAGE_WORK};
@@ -190,21 +157,49 @@ static int send_work(struct init *init)
     return r < 0 ? r : 0;
 }
 
-int init_guard(struct init *init)
+int init_build(struct init *init)
 {
-    unsigned failed = PLAN_STEP_guard_filter;
-    int r;
+    unsigned failed = PLAN_STEP_fork;
+    int r = run_steps(&init->steps, STEP_FIRST_INIT, STEP_FIRST_PROGRAM, &failed);
 
-    r = watch_open(init); /* needs /proc before the filter */
+    if (r == 0) {
+        failed = PLAN_STEP_fork;
+        r = watch_open(init); /* needs /proc before the filter */
+    }
     if (r == 0)
         r = send_work(init);
     if (r == 0)
-        r = run_steps(&init->steps, STEP_FIRST_GUARD, STEP_END, &failed);
-    if (r < 0) {
+        r = start_program(init);
+    if (r < 0)
         report_failed(&init->steps, failed, -r);
-        return r;
+    return r;
+}
+
+/* The first thing once the program is executed, before anything that it does is looked at. */
+int init_guard(struct init *init)
+{
+    unsigned failed = PLAN_STEP_guard_filter;
+    int r = run_steps(&init->steps, STEP_FIRST_GUARD, STEP_END, &failed);
+
+    if (r < 0)
+        report_failed(&init->steps, failed, -r);
+    return r;
+}
+
+/* The pipe: its end without a byte says that the program runs. */
+int init_hear_program(struct init *init)
+{
+    struct init_message message = {0};
+    long n;
+
+    while ((n = sys_call(__NR_read, init->told_pipe, &message, sizeof(message))) ==
+           (long)sizeof(message)) {
+        (void)report_message(&message, -1);
+        if (message.kind != INIT_MESSAGE_NO_FAULT) /* the test build only */
+            return -1;
     }
-    (void)sys_call(__NR_write, init->guarded_pipe, "", 1);
-    sys_close(init->guarded_pipe);
+    sys_close(init->told_pipe);
+    message.kind = INIT_MESSAGE_STARTED;
+    (void)report_message(&message, -1);
     return 0;
 }
