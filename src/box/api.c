@@ -186,6 +186,14 @@ void hutch_run_free(struct hutch_run *run)
     free(run);
 }
 
+void hutch_run_leave(struct hutch_run *run)
+{
+    /* Init has reported and exits by itself; a cgroup is a directory that must be removed. */
+    if (run != NULL && run->init_ended && run->cgroup.dir_fd < 0)
+        run->is_dead = true;
+    hutch_run_free(run);
+}
+
 /* ---- the simple form ------------------------------------------------------------------------- */
 
 static int wait_for(struct hutch_run *run, struct hutch_error *err)

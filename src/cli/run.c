@@ -8,7 +8,7 @@
 
 static void cleanup_run(struct hutch_run **run)
 {
-    hutch_run_free(*run);
+    hutch_run_leave(*run); /* we exit next */
 }
 
 static void cleanup_result(struct hutch_result **result)

@@ -179,6 +179,9 @@ int hutch_run_finish(struct hutch_run *run, struct hutch_result **ret_result,
                      struct hutch_error *err);
 /* Ends the box if it still runs, waits until nothing of it is left, frees the run. */
 void hutch_run_free(struct hutch_run *run);
+/* The same for a process that exits right afterwards: when every process of the box has ended and
+ * only the kernel's own work is left (its mounts), that isn't waited for. */
+void hutch_run_leave(struct hutch_run *run);
 
 /* The result as one line of JSON (docs/protocol.md); owned by the result, NUL-terminated,
  * `ret_len` may be NULL. */
