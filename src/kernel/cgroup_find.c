@@ -262,6 +262,11 @@ int cgroup_find(unsigned wanted, struct cgroup_place *ret_place, char *cause, si
     if (r != 0)
         return r;
     _cleanup_cgroup_place_ struct cgroup_place place = CGROUP_PLACE;
+    /* A controller is in one hierarchy at a time: then no place in the v2 tree has any of them. */
+    if (wanted && (search.self.v1_controllers & wanted) == wanted) {
+        explain_missing(&search, &place, wanted);
+        return 1;
+    }
     if (!find_any(&search, &place))
         return 1;
     if (place.kind != CGROUP_SCOPE)
