@@ -140,10 +140,10 @@ static int make_plan_fds(struct hutch_run *run, struct child_fds *c, struct hutc
 /* ---- limits ---------------------------------------------------------------------------------- */
 
 /* The layers that only a cgroup gives. A wall that was asked for and can't be had refuses. */
-static int check_required(const struct hutch_run *run, struct hutch_error *err)
+static int check_required(const struct hutch_request *request, const struct facts *f,
+                          const char *cause, struct hutch_error *err)
 {
-    const struct facts *f = &run->host.facts;
-    layer_mask required = run->request->require & ~run->request->allow_missing;
+    layer_mask required = request->require & ~request->allow_missing;
     const struct {
         enum layer layer;
         bool there;
@@ -156,14 +156,12 @@ static int check_required(const struct hutch_run *run, struct hutch_error *err)
         if ((required & LAYER_BIT(layers[i].layer)) != 0 && !layers[i].there)
             return error_set(err, HUTCH_STAGE_CGROUP, EOPNOTSUPP,
                              "--require %s: no cgroup keeps it here: %s",
-                             layer_name(layers[i].layer), run->cgroup_cause);
+                             layer_name(layers[i].layer), cause);
     return 0;
 }
 
-static void note_controllers(struct hutch_run *run, unsigned controllers)
+static void note_controllers(struct facts *f, unsigned controllers)
 {
-    struct facts *f = &run->host.facts;
-
     f->cgroup_memory = (controllers & CGROUP_MEMORY) != 0;
     f->cgroup_pids = (controllers & CGROUP_PIDS) != 0;
     f->cgroup_cpu = (controllers & CGROUP_CPU) != 0;
@@ -182,8 +180,8 @@ static int make_cgroup(struct hutch_run *run, struct hutch_error *err)
 
     if (r < 0)
         return r;
-    note_controllers(run, r == 0 ? run->cgroup.controllers : 0);
-    return check_required(run, err);
+    note_controllers(&run->host.facts, r == 0 ? run->cgroup.controllers : 0);
+    return check_required(run->request, &run->host.facts, run->cgroup_cause, err);
 }
 
 /* ---- the box --------------------------------------------------------------------------------- */
@@ -445,9 +443,10 @@ int run_prepare_plan(const struct hutch_request *request, enum plan_purpose purp
         r = cgroup_find(CGROUP_ALL, &place, cause, sizeof(cause), err);
     if (r < 0)
         return r;
-    host->facts.cgroup_memory = (place.controllers & CGROUP_MEMORY) != 0;
-    host->facts.cgroup_pids = (place.controllers & CGROUP_PIDS) != 0;
-    host->facts.cgroup_cpu = (place.controllers & CGROUP_CPU) != 0;
+    note_controllers(&host->facts, place.controllers);
+    r = check_required(request, &host->facts, cause, err);
+    if (r < 0)
+        return r;
     r = facts_load_profile(request, host, err);
     return r < 0 ? r : plan_build(request, purpose, &host->facts, ret_block, err);
 }

@@ -6,7 +6,7 @@
  *   STARTING  init builds the box; a failure it reports ends the run with reason setup
  *   RUNNING   streams, stdin, result document, limits that the host keeps
  *   ENDING    the program has ended or was ended: everything in the box dies
- *   DONE      the result is there (run: files collected; exec: as soon as usage is known)
+ *   DONE      the result is there; of the box only init may still be exiting
  */
 #ifndef HUTCH_BOX_RUN_H
 #define HUTCH_BOX_RUN_H

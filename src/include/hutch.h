@@ -124,7 +124,8 @@ int hutch_request_set_stdin_fd(struct hutch_request *request, int fd, struct hut
 
 /* Passes the program's output on to these fds as it comes (-1: don't); the output cap counts
  * all the same, and the result's `stdout` and `stderr` stay empty for a stream passed on. The
- * caller keeps the fds open until the run is freed; writes to them may block. */
+ * caller keeps the fds open until the run is freed. A reader that is slow holds up the program,
+ * never the caller's loop; one that is gone ends the run. */
 int hutch_request_set_output_fds(struct hutch_request *request, int stdout_fd, int stderr_fd,
                                  struct hutch_error *err);
 
@@ -173,8 +174,8 @@ int hutch_run_fd(const struct hutch_run *run);
 int hutch_run_step(struct hutch_run *run, struct hutch_error *err);
 /* Ends the box now; the result (reason "signal", SIGKILL) follows through hutch_run_step(). */
 int hutch_run_cancel(struct hutch_run *run, struct hutch_error *err);
-/* Takes the result out; -EAGAIN before hutch_run_step() returned 1. The caller frees it. For
- * exec the box may still be ending then: hutch_run_free() waits for that. */
+/* Takes the result out; -EAGAIN before hutch_run_step() returned 1. The caller frees it. The
+ * last of the box may still be ending then: hutch_run_free() waits for that. */
 int hutch_run_finish(struct hutch_run *run, struct hutch_result **ret_result,
                      struct hutch_error *err);
 /* Ends the box if it still runs, waits until nothing of it is left, frees the run. */

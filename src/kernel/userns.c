@@ -141,6 +141,18 @@ static uint32_t draw_id(const struct id_texts *t, const struct id_range *range)
     return 0;
 }
 
+/* Supplementary groups besides the one that the box's own group is. */
+static bool has_other_groups(gid_t own)
+{
+    gid_t groups[32];
+    int n = getgroups((int)ARRAY_LEN(groups), groups);
+
+    for (int i = 0; i < n; i++)
+        if (groups[i] != own)
+            return true;
+    return n < 0; /* more than fit */
+}
+
 static int choose_self(const struct id_texts *t, struct facts *facts, struct hutch_error *err)
 {
     if (facts->euid == 0 && maps_to_root(t->uid_map.data, 0))
@@ -149,7 +161,7 @@ static int choose_self(const struct id_texts *t, struct facts *facts, struct hut
                          "its user namespace, would be mapped as the host's root: run as a plain "
                          "user, with both capabilities, or with --host-ids FIRST:COUNT");
     facts->mode = PLAN_MODE_SELF;
-    facts->keeps_groups = getgroups(0, NULL) > 0;
+    facts->keeps_groups = has_other_groups(facts->egid);
     return 0;
 }
 
