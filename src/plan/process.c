@@ -275,8 +275,7 @@ static void add_numbers(struct builder *b)
     h->skip_steps = b->facts->skip_steps;
     h->fault_call = b->facts->fault_call;
     h->flags |= (b->purpose != PLAN_RUN ? PLAN_FLAG_RESULT_FD : 0U) |
-                (b->facts->exec_by_fd ? PLAN_FLAG_EXEC_BY_FD : 0U) |
-                (b->facts->keeps_groups ? PLAN_FLAG_KEEP_GROUPS : 0U);
+                (b->facts->exec_by_fd ? PLAN_FLAG_EXEC_BY_FD : 0U);
 }
 
 void plan_add_process(struct builder *b)

@@ -107,11 +107,9 @@ struct plan_access_rule {
 #define PLAN_CPU_WORDS 16U /* 1,024 CPUs, what a plain sched_getaffinity(2) mask holds */
 
 enum plan_flags {
-    PLAN_FLAG_RESULT_FD = 1U << 0,   /* the program keeps PLAN_FD_RESULT */
-    PLAN_FLAG_EXEC_BY_FD = 1U << 1,  /* program is opened at PLAN_EXEC_FD */
-    PLAN_FLAG_WRITABLE = 1U << 2,    /* the root is writable */
-    PLAN_FLAG_CGROUP = 1U << 3,      /* the box was born in a cgroup that keeps memory */
-    PLAN_FLAG_KEEP_GROUPS = 1U << 4, /* self-map: the caller's groups can't be emptied */
+    PLAN_FLAG_RESULT_FD = 1U << 0,  /* the program keeps PLAN_FD_RESULT */
+    PLAN_FLAG_EXEC_BY_FD = 1U << 1, /* program is opened at PLAN_EXEC_FD */
+    PLAN_FLAG_WRITABLE = 1U << 2,   /* the root is writable */
 };
 
 struct plan_header {
@@ -149,9 +147,9 @@ struct plan_header {
     uint64_t memory_bytes; /* the sampler's limit; 0: the cgroup keeps it */
     uint32_t cpus;         /* ...this many, counted from the one it starts on; 0: all */
     uint32_t nice;         /* given to the box's threads when the sampler is in a hurry */
-    uint32_t reserved;
-    uint32_t fault_call; /* the test build only: 1 + the set-up call that fails */
-    uint64_t skip_steps; /* the test build only: steps left out, by number */
+    uint32_t reserved;     /* 0: keeps what follows aligned without a hole */
+    uint32_t fault_call;   /* the test build only: 1 + the set-up call that fails */
+    uint64_t skip_steps;   /* the test build only: steps left out, by number */
 };
 
 /* init -> host, one packet each. */

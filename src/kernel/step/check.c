@@ -135,9 +135,7 @@ static int lists_fit(const struct block *b, const struct plan_header *h)
     return texts_fit(b, h->argv) && h->argv.count >= 2 && texts_fit(b, h->env);
 }
 
-#define FLAGS                                                                                      \
-    (PLAN_FLAG_RESULT_FD | PLAN_FLAG_EXEC_BY_FD | PLAN_FLAG_WRITABLE | PLAN_FLAG_CGROUP |          \
-     PLAN_FLAG_KEEP_GROUPS)
+#define FLAGS (PLAN_FLAG_RESULT_FD | PLAN_FLAG_EXEC_BY_FD | PLAN_FLAG_WRITABLE)
 #define NO_ID 0xffffffffU /* -1: setresuid(2) would leave the id as it is */
 
 /* What no plan of ours has: never the ids 0, always a limit of time and of disk. */
