@@ -375,7 +375,7 @@ Test(plan, flags_and_ids)
     facts.exec_by_fd = facts.keeps_groups = true;
     _cleanup_buf_ struct buf block = sample_plan(request, PLAN_EXEC, &facts);
     const struct plan_header *h = header_of(&block);
-    cr_assert_eq(h->flags, PLAN_FLAG_RESULT_FD | PLAN_FLAG_EXEC_BY_FD | PLAN_FLAG_KEEP_GROUPS);
+    cr_assert_eq(h->flags, PLAN_FLAG_RESULT_FD | PLAN_FLAG_EXEC_BY_FD);
     cr_assert(h->uid == 1000 && h->gid == 1000 && h->outside_uid == 1234 && h->outside_gid == 5678);
     cr_assert_eq(h->required, LAYER_DEFAULT_REQUIRED);
     facts.exec_by_fd = facts.keeps_groups = false;
