@@ -71,6 +71,7 @@ struct hutch_run {
     char stdin_chunk[4096]; /* from request->stdin_fd, not yet written */
     size_t stdin_chunk_len, stdin_chunk_sent;
     struct output outputs[2];
+    int pass_on_error; /* why output could not be passed on, when its reader is still there */
     int result_fd;
     struct buf document;
 

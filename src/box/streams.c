@@ -93,6 +93,8 @@ static bool flush(struct hutch_run *run, struct output *output)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno != EAGAIN) {
+            if (errno != EPIPE)
+                run->pass_on_error = errno; /* a full disk, say: output must not vanish */
             reader_is_gone(run, output);
             return true;
         }

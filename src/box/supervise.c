@@ -339,7 +339,11 @@ int run_step(struct hutch_run *run, struct hutch_error *err)
     if (!is_over(run) || !streams_drain(run))
         return 0;
     run->state = RUN_DONE;
-    n = run_conclude(run, err);
+    if (run->pass_on_error != 0)
+        n = error_errno(err, HUTCH_STAGE_SUPERVISE, run->pass_on_error,
+                        "pass the program's output on");
+    else
+        n = run_conclude(run, err);
     if (n < 0) { /* half a result must never be handed out */
         hutch_result_free(take_ptr(run->result));
         return n;

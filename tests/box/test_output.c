@@ -296,3 +296,13 @@ Test(output, a_reader_that_stalls_holds_up_neither_the_wall_limit_nor_a_signal)
     _cleanup_output_ struct output o = spawn_run(&spec);
     cr_assert_str_eq(o.out, "waited 124\nended 143\n", "%s%s", o.out, o.err);
 }
+
+/* As any command says when it can't write: not a verdict on the program. */
+Test(output, a_full_disk_is_said_and_not_taken_for_a_reader_that_left)
+{
+    const struct spawn spec = {
+        .argv = LIST("/bin/sh", "-c", "\"$1\" run -- echo text >/dev/full", "sh", hutch_path())};
+    _cleanup_output_ struct output o = spawn_run(&spec);
+    cr_assert_eq(o.exit_code, 125);
+    cr_assert_not_null(strstr(o.err, "No space left"));
+}
