@@ -66,6 +66,8 @@ int drive_run(struct hutch_run *run, int signals, bool watch, int *ret_signal,
             r = end_box(run, ending_signal(signals, watch), ret_signal, err);
         if (r == 0 && fds[0].revents)
             r = hutch_run_step(run, err);
+        if (r > 0 && !*ret_signal) /* SIGPIPE may come with the very last output */
+            *ret_signal = ending_signal(signals, watch);
         if (r != 0)
             return r < 0 ? r : 0;
     }
