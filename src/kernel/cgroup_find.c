@@ -155,8 +155,11 @@ static bool find_slice(const struct search *search, struct cgroup_place *place)
     const char *path = search->mount.point;
     _cleanup_close_ int fd = directory_open(AT_FDCWD, path);
     if (fd < 0 || !is_writable(fd, "cgroup.subtree_control")) {
-        cause_set(search->cause, "the cgroup tree at %s can't be written (%s): mount it writable",
-                  path, error_text(fd < 0 ? -fd : errno));
+        cause_set(
+            search->cause,
+            "the cgroup tree at %.160s can't be written (%s): mount it writable (a container has "
+            "to be started with a writable one, as docker run --privileged does)",
+            path, error_text(fd < 0 ? -fd : errno));
         return false;
     }
     place->kind = CGROUP_SLICE;

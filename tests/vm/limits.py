@@ -224,6 +224,23 @@ def requiring_memory():
 
 
 @test
+def partial_delegation_is_told():
+    """Only in the setting of that name, and nothing else is run there."""
+    if SETTING != "partial":
+        return
+    result = run("--memory", "64M", "--", "/bin/true")
+    clean(result)
+    layers = result["receipt"]["layers"]
+    check([layers[l] for l in ("cgroup", "memory", "pids")] == ["on", "cgroup", "cgroup"], layers)
+    check(layers["cpu"] != "cgroup", layers)
+    missing = {m["layer"]: m["cause"] for m in result["receipt"]["missing"]}
+    check(list(missing) == ["cpu"] and "user@.service" in missing["cpu"], missing)
+    result = run("--require", "cpu", "--", "/bin/true")
+    reason_is(result, "setup")
+    check("user@.service" in result["error"], result["error"])
+
+
+@test
 def allowing_a_layer_to_be_missing_changes_nothing_that_is_there():
     result = run("--allow-missing", "net_ns", "--", "/bin/true")
     clean(result)
