@@ -1,9 +1,8 @@
 /*
  * In the virtual machine: the cgroup part alone, as each caller and from each place of the tree.
- * HUTCH_VM_SETTING says which one this is, so that a place found by luck doesn't pass.
- *
- * Not a criterion test: its processes fork children that check things too, which criterion's
- * runner doesn't take. Each test is a process with a deadline of its own here.
+ * HUTCH_VM_SETTING says which one this is, so that a place found by luck doesn't pass. Not a
+ * criterion test: its processes fork children that check things too, which criterion's runner
+ * doesn't take. Each test is a process with a deadline of its own here.
  */
 #include <errno.h>
 #include <fcntl.h>
