@@ -53,7 +53,7 @@ Test(syscalls, machinery_of_the_kernel)
 {
     expect_denied(LIST("#bpf", "io_uring_setup", "io_uring_enter", "io_uring_register",
                        "#userfaultfd", "#perf_event_open", "keyctl", "add_key", "request_key",
-                       "open_by_handle_at", "quotactl", "#fanotify_init", "modify_ldt", "seccomp"),
+                       "#open_by_handle_at", "quotactl", "#fanotify_init", "modify_ldt", "seccomp"),
                   DEFAULT);
 }
 
@@ -194,7 +194,7 @@ static void expect_profile_denies(const char *profile)
                                            "#userfaultfd",
                                            "#perf_event_open",
                                            "keyctl",
-                                           "open_by_handle_at",
+                                           "#open_by_handle_at",
                                            "pidfd_getfd",
                                            "int80_getpid",
                                            "socket_netlink",
