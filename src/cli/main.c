@@ -14,7 +14,7 @@ const struct cli_verb CLI_VERBS[] = {
     {"validate", "[--allow-import M]... [FILE|-]", "the static check of exec alone", cli_validate},
     {"plan", "run|exec ...", "show as JSON what would be done", cli_plan},
     {"doctor", "[--json]", "build a real box and name what is in the way", cli_doctor},
-    {"policy", "list | show NAME | count NAME | check FILE", "seccomp profiles", cli_policy},
+    {"policy", "list | show NAME | count NAME|FILE | check FILE", "seccomp profiles", cli_policy},
     {"version", "[--json]", "the version", cli_version},
     {"help", "[VERB]", "this, or a verb's options", cli_help},
 };
