@@ -146,7 +146,7 @@ int hutch_run_cancel(struct hutch_run *run, struct hutch_error *err)
     if (run == NULL)
         return no_run(err);
     if (run->state != RUN_DONE) {
-        run_kill(run, RUN_BY_CANCEL);
+        run_end(run, RUN_BY_CANCEL);
         streams_drop(run);     /* a reader that doesn't read must not hold the end up */
         run_set_timer(run, 1); /* long past: the loop takes a step */
     }

@@ -96,6 +96,8 @@ int run_prepare_plan(const struct hutch_request *request, enum plan_purpose purp
 int run_watch(struct hutch_run *run, struct hutch_error *err); /* puts the fds into the epoll set */
 int run_step(struct hutch_run *run, struct hutch_error *err);
 void run_kill(struct hutch_run *run, enum run_ended_by by);
+/* The same, but init is asked first and says what the box used; it is killed if it doesn't end. */
+void run_end(struct hutch_run *run, enum run_ended_by by);
 /* Waits until nothing is left of the box, removes its cgroup. */
 void run_teardown(struct hutch_run *run);
 int64_t run_now_ns(void);

@@ -55,7 +55,7 @@ static void stop_passing_on(struct output *output)
 static void reader_is_gone(struct hutch_run *run, struct output *output)
 {
     stop_passing_on(output);
-    run_kill(run, RUN_BY_CANCEL);
+    run_end(run, RUN_BY_CANCEL);
 }
 
 void streams_drop(struct hutch_run *run)
@@ -134,7 +134,7 @@ static void take_output(struct hutch_run *run, struct output *output, const char
             check_reader(run, output);
     }
     if (output->stream->total > cap && run->request->flood == FLOOD_KILL)
-        run_kill(run, RUN_BY_OUTPUT);
+        run_end(run, RUN_BY_OUTPUT);
 }
 
 /* False when there is nothing to read now, or nobody to take it. */

@@ -31,6 +31,8 @@
 /* Init keeps the wall limit too, and can say what was used until then; the host waits this much
  * longer for it. */
 #define INIT_FIRST_NS (40 * NS_PER_MS)
+/* What init gets to end the box and to say what it used, when it is asked to. */
+#define ASKED_NS (250 * NS_PER_MS)
 /* Read at a time, and at most this often in a row before other fds have their turn. */
 #define READ_BYTES 65536
 #define READS_IN_A_ROW 16
@@ -91,12 +93,26 @@ int run_watch(struct hutch_run *run, struct hutch_error *err)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-/* The first reason counts. PID 1's death takes everything in its namespace along; the cgroup's
- * kill is a second way to the same end. */
+static bool is_over(const struct hutch_run *run)
+{
+    /* Init's report comes when it has killed and reaped every process of the box: what is left
+     * is init itself, which can't fork any more. */
+    return run->is_dead || run->init_ended;
+}
+
+/* The first reason counts, and none when the program has ended already: a host that looks late,
+ * or whose reader is slow, has ended nothing. Only a flood may be seen after the end. */
+static void blame(struct hutch_run *run, enum run_ended_by by)
+{
+    if (run->ended_by == RUN_BY_PROGRAM && (!is_over(run) || by == RUN_BY_OUTPUT))
+        run->ended_by = by;
+}
+
+/* PID 1's death takes everything in its namespace along; the cgroup's kill is a second way to the
+ * same end. */
 void run_kill(struct hutch_run *run, enum run_ended_by by)
 {
-    if (run->ended_by == RUN_BY_PROGRAM)
-        run->ended_by = by;
+    blame(run, by);
     if (run->is_dead || run->pidfd < 0)
         return;
     (void)syscall(SYS_pidfd_send_signal, run->pidfd, SIGKILL, NULL, 0);
@@ -228,6 +244,44 @@ static void read_control(struct hutch_run *run)
     }
 }
 
+/* A host that was held up finds several things at once: what init has said comes first, whether
+ * that the program has started or that it has ended. */
+static void hear_init(struct hutch_run *run)
+{
+    struct pollfd init = {.fd = run->pidfd, .events = POLLIN};
+    const bool ended = poll(&init, 1, 0) > 0;
+
+    read_control(run);
+    if (ended)
+        reap(run);
+}
+
+/* Init is asked to end the box and to say what it used. */
+static void ask_init(struct hutch_run *run)
+{
+    if (run->state != RUN_RUNNING)
+        return;
+    run->state = RUN_ENDING;
+    (void)!send(run->control_fd, "", 1, MSG_NOSIGNAL);
+}
+
+void run_end(struct hutch_run *run, enum run_ended_by by)
+{
+    const int64_t asked_until = run_now_ns() + ASKED_NS;
+
+    hear_init(run);
+    blame(run, by);
+    if (run->state == RUN_STARTING) { /* nothing was used yet */
+        run_kill(run, by);
+        return;
+    }
+    ask_init(run);
+    if (asked_until < run->deadline_ns) {
+        run->deadline_ns = asked_until;
+        run_set_timer(run, asked_until);
+    }
+}
+
 /* ---- limits that the host keeps -------------------------------------------------------------- */
 
 /* CPU time from the cgroup: the earliest moment at which it can be used up is the next look. */
@@ -256,6 +310,9 @@ static void check_time(struct hutch_run *run)
     uint64_t ticks;
 
     (void)!read(run->timer_fd, &ticks, sizeof(ticks));
+    hear_init(run);
+    if (is_over(run))
+        return;
     if (now >= run->deadline_ns) {
         if (run->state == RUN_STARTING)
             result_fail(run->result, REASON_SETUP, "init did not build the box within 30 seconds");
@@ -302,22 +359,6 @@ static void handle_event(struct hutch_run *run, enum run_source source)
     }
 }
 
-/* exec: the value is whole. Init is asked to end the box and to say what it used. */
-static void end_answered(struct hutch_run *run)
-{
-    if (run->state != RUN_RUNNING)
-        return;
-    run->state = RUN_ENDING;
-    (void)!send(run->control_fd, "", 1, MSG_NOSIGNAL);
-}
-
-static bool is_over(const struct hutch_run *run)
-{
-    /* Init's report comes when it has killed and reaped every process of the box: what is left
-     * is init itself, which can't fork any more. */
-    return run->is_dead || run->init_ended;
-}
-
 int run_step(struct hutch_run *run, struct hutch_error *err)
 {
     struct epoll_event events[8];
@@ -329,8 +370,8 @@ int run_step(struct hutch_run *run, struct hutch_error *err)
         n = epoll_wait(run->epoll_fd, events, ARRAY_LEN(events), 0);
         for (int i = 0; i < n; i++)
             handle_event(run, (enum run_source)events[i].data.u32);
-        if (run->answered)
-            end_answered(run);
+        if (run->answered) /* exec: the value is whole */
+            ask_init(run);
         if (is_over(run))
             break;
     }

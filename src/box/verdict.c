@@ -19,10 +19,34 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static void take_if_known(uint64_t *number, uint64_t counted)
+/* False: the cgroup has no such number. */
+static bool take_if_known(uint64_t *number, uint64_t counted)
 {
-    if (counted != CGROUP_UNKNOWN)
-        *number = counted;
+    if (counted == CGROUP_UNKNOWN)
+        return false;
+    *number = counted;
+    return true;
+}
+
+static bool was_oom_killed(const struct cgroup_usage *counted)
+{
+    return counted->oom_kills != CGROUP_UNKNOWN && counted->oom_kills > 0;
+}
+
+/* Only numbers of the cgroup's make `usage` one that isn't sampled. */
+static void usage_of_cgroup(struct hutch_run *run, const struct cgroup_usage *counted)
+{
+    struct usage *usage = &run->result->usage;
+    bool all = take_if_known(&usage->cpu_us, counted->cpu_usec);
+
+    if (was_oom_killed(counted)) /* before 5.19 there is no peak, but memory.max was reached */
+        usage->memory_peak_bytes = run->request->limits.memory_bytes;
+    all = take_if_known(&usage->memory_peak_bytes, counted->memory_peak_bytes) && all;
+    all = take_if_known(&usage->pids_peak, counted->pids_peak) && all;
+    if (counted->pids_peak != CGROUP_UNKNOWN)
+        usage->pids_peak = larger(counted->pids_peak, 2) - 1; /* less init */
+    all = take_if_known(&usage->pids_denied, counted->pids_denied) && all;
+    usage->sampled = !all;
 }
 
 static void conclude_usage(struct hutch_run *run, struct cgroup_usage *ret_counted)
@@ -41,23 +65,17 @@ static void conclude_usage(struct hutch_run *run, struct cgroup_usage *ret_count
         *ret_counted = (struct cgroup_usage){0};
         return;
     }
-    take_if_known(&usage->cpu_us, ret_counted->cpu_usec);
-    take_if_known(&usage->memory_peak_bytes, ret_counted->memory_peak_bytes);
-    if (ret_counted->pids_peak != CGROUP_UNKNOWN && ret_counted->pids_peak > 0)
-        usage->pids_peak = larger(ret_counted->pids_peak - 1, 1); /* less init */
-    take_if_known(&usage->pids_denied, ret_counted->pids_denied);
-    usage->sampled = !run->host.facts.cgroup_memory;
+    usage_of_cgroup(run, ret_counted);
 }
 
 /* A limit that was hit is the cause, whatever the program then made of it. */
 static bool ended_by_limit(struct hutch_run *run, const struct cgroup_usage *counted)
 {
     struct hutch_result *result = run->result;
-    bool oom = counted->oom_kills != CGROUP_UNKNOWN && counted->oom_kills > 0;
 
     if (run->ended_by == RUN_BY_OUTPUT)
         result->reason = REASON_OUTPUT;
-    else if (oom || run->end.ended_by == INIT_ENDED_MEMORY)
+    else if (was_oom_killed(counted) || run->end.ended_by == INIT_ENDED_MEMORY)
         result->reason = REASON_MEMORY;
     else if (run->ended_by == RUN_BY_CPU || run->end.ended_by == INIT_ENDED_CPU)
         result->reason = REASON_CPU_TIME;
@@ -233,7 +251,7 @@ static void never_started(struct hutch_run *run, const struct cgroup_usage *coun
 {
     if (run->ended_by == RUN_BY_CANCEL)
         signalled(run, SIGKILL);
-    else if (counted->oom_kills != CGROUP_UNKNOWN && counted->oom_kills > 0)
+    else if (was_oom_killed(counted))
         result_fail(run->result, REASON_MEMORY,
                     "the memory limit of %llu bytes doesn't even hold the box: raise --memory",
                     (unsigned long long)run->request->limits.memory_bytes);

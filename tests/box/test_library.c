@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -175,6 +176,39 @@ Test(library, limits_hold_though_the_hosts_loop_stalls)
     hutch_result_free(result);
     hutch_run_free(run);
     hutch_request_free(request);
+}
+
+/* Steps for a while, then stands still until long after the limit. */
+static struct hutch_result *look_late(const char *command, double limit_s)
+{
+    struct hutch_request *request = request_command(LIST("sh", "-c", command));
+    struct hutch_run *run = NULL;
+    struct hutch_error err = {0};
+    char limit[32];
+    (void)snprintf(limit, sizeof(limit), "%.1f", limit_s);
+    set(request, "timeout", limit);
+    cr_assert_eq(hutch_run_start(request, &run, &err), 0, "%s", err.message);
+    for (double end = now_ms() + limit_s * 200; now_ms() < end; sleep_ms(1))
+        cr_assert_eq(hutch_run_step(run, &err), 0, "%s", err.message);
+    sleep_ms((unsigned)(limit_s * 1200));
+    struct hutch_result *result = finish_with_poll(run);
+    hutch_run_free(run);
+    hutch_request_free(request);
+    return result;
+}
+
+Test(library, a_host_that_looks_late_makes_no_timeout_of_a_program_that_ended)
+{
+    const double limit_s = 1 + slow() / 5;
+    char command[64];
+    (void)snprintf(command, sizeof(command), "sleep %.1f; exit 3", limit_s / 2);
+    struct hutch_result *result = look_late(command, limit_s);
+    cr_assert_str_eq(hutch_result_reason(result), "exit", "%s", hutch_result_json(result, NULL));
+    hutch_result_free(result);
+    (void)snprintf(command, sizeof(command), "sleep %.1f; kill -SEGV $$", limit_s / 2);
+    result = look_late(command, limit_s);
+    cr_assert_str_eq(hutch_result_reason(result), "signal", "%s", hutch_result_json(result, NULL));
+    hutch_result_free(result);
 }
 
 Test(library, cancel_and_free_end_a_run)

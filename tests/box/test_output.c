@@ -297,6 +297,28 @@ Test(output, a_reader_that_stalls_holds_up_neither_the_wall_limit_nor_a_signal)
     cr_assert_str_eq(o.out, "waited 124\nended 143\n", "%s%s", o.out, o.err);
 }
 
+/* The program has ended by itself; only its output is still on the way when the limit passes. */
+Test(output, a_slow_reader_makes_no_timeout_of_a_program_that_ended)
+{
+    static const char PIPE[] =
+        "{ \"$1\" run --timeout 3 --max-output 1M -- sh -c 'head -c 120000 /dev/zero; exit 3';"
+        " echo $? >&2; } | { sleep 3.5; wc -c; }";
+    const struct spawn spec = {.argv = LIST("/bin/sh", "-c", PIPE, "sh", hutch_path())};
+    _cleanup_output_ struct output o = spawn_run(&spec);
+    cr_assert_str_eq(o.out, "120000\n", "%s%s", o.out, o.err);
+    cr_assert_str_eq(o.err, "3\n", "%s", o.err);
+}
+
+Test(output, a_flood_that_is_killed_says_what_it_used)
+{
+    _cleanup_answer_ struct answer a =
+        run_py("import os\nkeep = b'x' * (40 << 20)\nwhile True: os.write(1, b'x' * 65536)",
+               LIST("--on-flood", "kill", "--memory", "256M"));
+    expect_reason(&a, "output");
+    expect(&a, answer_int(&a, "usage.memory_peak_bytes") > (40 << 20));
+    expect(&a, answer_double(&a, "usage.cpu_ms") > 0);
+}
+
 /* As any command says when it can't write: not a verdict on the program. */
 Test(output, a_full_disk_is_said_and_not_taken_for_a_reader_that_left)
 {
