@@ -242,10 +242,14 @@ def partial_delegation_is_told():
 
 @test
 def allowing_a_layer_to_be_missing_changes_nothing_that_is_there():
-    result = run("--allow-missing", "net_ns", "--", "/bin/true")
-    clean(result)
-    check(result["receipt"]["layers"]["net_ns"] == "on", result)
-    check((result["receipt"]["layers"]["memory"] == "cgroup") == HAS_CGROUP, result)
+    plain = run("--", "/bin/true")["receipt"]
+    check((plain["layers"]["memory"] == "cgroup") == HAS_CGROUP, plain)
+    for layer in ("net_ns", "cgroup", "memory", "pids", "cpu"):
+        result = run("--allow-missing", layer, "--", "/bin/true")
+        clean(result)
+        check(result["receipt"] == plain, layer, result["receipt"], plain)
+    refused = run("--allow-missing", "memory", "--require", "memory", "--", "/bin/true")
+    reason_is(refused, "request")
 
 
 @test
@@ -381,7 +385,7 @@ def refused_processes_are_counted():
     check(refused == 25, refused)
     if HAS_CGROUP:
         check(result["usage"]["pids_denied"] == refused, result["usage"])
-        check(result["usage"]["pids_peak"] in (1, 16), result["usage"])
+        check(result["usage"]["pids_peak"] == 16, result["usage"])
 
 
 @test
@@ -410,6 +414,22 @@ class Heartbeat(threading.Thread):
             self.stop.wait(0.05)
 
 
+def oom_kill_of(command):
+    """When the kernel counted an OOM kill in the command's box; None where there is no cgroup."""
+    counts = None
+    while HAS_CGROUP and command.poll() is None:
+        try:
+            if counts is None:
+                found = [c for c in cgroups() if f"/hutch-{command.pid}-" in c and c[-6:] != ".scope"]
+                counts = found and found[0] + "/memory.events" or None
+            elif re.search(r"^oom_kill [1-9]", text(counts), re.MULTILINE):
+                return time.monotonic()
+        except OSError:
+            counts = None
+        time.sleep(0.003)
+    return None
+
+
 BOMB = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass\n"
 
 
@@ -420,18 +440,21 @@ def case_26_bombs_leave_the_machine_responsive():
     heart = Heartbeat()
     heart.start()
     forks = start("--timeout", "8", "--pids", "64", code=BOMB)
-    began = time.monotonic()
     memory = start("--memory", "64M", "--timeout", "30", code=EAT)
+    killed = oom_kill_of(memory)
     memory = finish(memory)
+    took = time.monotonic() - killed if killed else 0
+    check(killed or not HAS_CGROUP, "no memory kill was seen", memory)
     forks = finish(forks)
-    took = time.monotonic() - began
     heart.stop.set()
     heart.join()
     memory_verdict(memory, 64 * MIB)
-    check(forks["reason"] in ("timeout", "memory"), forks)
-    if forks["reason"] == "timeout":
-        check(forks["duration_ms"] < 8000 + 1000 * SLOW, forks)
-    check(took < 9 + 1.0 * SLOW, took)
+    check(took < 1, f"gone {took:.2f} s after the memory kill")
+    reason_is(forks, "timeout")
+    # From the program's exec to the moment when nothing of the box was alive.
+    check(forks["usage"]["wall_ms"] < 8000 + 1000, forks)
+    print(f"     gone {took:.2f} s after the memory kill, {forks['usage']['wall_ms'] - 8000:.0f} ms "
+          f"after the wall limit; slowest of {heart.beats} heartbeats {heart.worst:.2f} s")
     check(heart.beats >= 5 and heart.worst < 0.5 * SLOW, heart.beats, heart.worst)
     expect_nothing_left(before)
 
@@ -456,19 +479,19 @@ def every_writable_place_has_one_limit():
 
 # ---- nothing left ---------------------------------------------------------------------------------
 
-# Most runs end well; memory kills are few and small because a slow guest takes a second for each.
-SUCCESS = (("--", "/bin/true"), "exit")
+# Every second run leaves a child that sleeps; memory kills are few and small because a slow guest
+# takes a second for each.
+SLEEPER = (("--", "/bin/sh", "-c", "sleep 1000 & exit 0"), "exit")
 ENDS = [
-    SUCCESS,
-    (("--", "/bin/sh", "-c", "sleep 1000 & exit 0"), "exit"),
-    SUCCESS,
+    (("--", "/bin/true"), "exit"),
+    SLEEPER,
     (("--", "/bin/sh", "-c", "setsid sleep 1000 & exit 3"), "exit"),
-    SUCCESS,
     (("--", "/bin/sh", "-c", "kill -SEGV $$"), "signal"),
+    SLEEPER,
     (("--timeout", "0.3", "--", "/bin/sleep", "1000"), "timeout"),
-    SUCCESS,
+    SLEEPER,
     (("--memory", "4M", "--", "/bin/sh", "-c", "head -c 16M /dev/zero | tail"), "memory"),
-    SUCCESS,
+    (("--", "/bin/true"), "exit"),
     (("--pids", "8", "--", "/bin/sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done"),
      "exit"),
 ]
