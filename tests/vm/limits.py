@@ -402,7 +402,7 @@ class Heartbeat(threading.Thread):
     """Starts a small program over and over: how responsive is the machine?"""
 
     def __init__(self):
-        super().__init__()
+        super().__init__(daemon=True)
         self.stop, self.worst, self.beats = threading.Event(), 0.0, 0
 
     def run(self):
@@ -420,7 +420,8 @@ def oom_kill_of(command):
     while HAS_CGROUP and command.poll() is None:
         try:
             if counts is None:
-                found = [c for c in cgroups() if f"/hutch-{command.pid}-" in c and c[-6:] != ".scope"]
+                name = re.compile(rf".*/hutch-{command.pid}-[0-9a-f]{{16}}")
+                found = [c for c in cgroups() if name.fullmatch(c)]
                 counts = found and found[0] + "/memory.events" or None
             elif re.search(r"^oom_kill [1-9]", text(counts), re.MULTILINE):
                 return time.monotonic()
@@ -449,12 +450,13 @@ def case_26_bombs_leave_the_machine_responsive():
     heart.stop.set()
     heart.join()
     memory_verdict(memory, 64 * MIB)
-    check(took < 1, f"gone {took:.2f} s after the memory kill")
     reason_is(forks, "timeout")
-    # From the program's exec to the moment when nothing of the box was alive.
-    check(forks["usage"]["wall_ms"] < 8000 + 1000, forks)
-    print(f"     gone {took:.2f} s after the memory kill, {forks['usage']['wall_ms'] - 8000:.0f} ms "
-          f"after the wall limit; slowest of {heart.beats} heartbeats {heart.worst:.2f} s")
+    # wall_ms: from the program's exec to the moment when nothing of the box was alive.
+    late = forks["usage"]["wall_ms"] / 1000 - 8
+    print(f"     gone {took:.2f} s after the memory kill, {late:.2f} s after the wall limit; slowest "
+          f"of {heart.beats} heartbeats {heart.worst:.2f} s")
+    # A second, and what an emulated machine on a busy host needs for the least of programs.
+    check(max(took, late) < 1 + 2 * heart.worst, took, late, heart.worst)
     check(heart.beats >= 5 and heart.worst < 0.5 * SLOW, heart.beats, heart.worst)
     expect_nothing_left(before)
 
