@@ -1,6 +1,7 @@
 /* test_output.c - output under a cap, and a result channel that code can't forge. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -134,18 +135,20 @@ Test(output, terminal_escapes_are_raw_in_pipes_and_json)
 
 Test(output, partial_output_comes_back_after_a_timeout)
 {
+    char limit[16]; /* long enough for the program to get to its sleep */
+    (void)snprintf(limit, sizeof(limit), "%.1f", 1 + slow() / 4);
     _cleanup_answer_ struct answer a = run_py("import sys, time\n"
                                               "print('flushed', flush=True)\n"
                                               "print('not flushed')\n"
                                               "sys.stdout.write('no newline')\n"
                                               "sys.stderr.write('error text')\n"
                                               "time.sleep(600)\n",
-                                              LIST("--timeout", "1"));
+                                              LIST("--timeout", limit));
     expect_reason(&a, "timeout");
     cr_assert_str_eq(answer_text(&a, "stdout"), "flushed\nnot flushed\nno newline");
     cr_assert_str_eq(answer_text(&a, "stderr"), "error text");
     _cleanup_answer_ struct answer b =
-        exec_body("print('kept')\nwhile True: pass", "\"timeout_s\":1");
+        exec_body("print('kept')\nwhile True: pass", text_format("\"timeout_s\":%s", limit));
     expect_reason(&b, "timeout");
     cr_assert_str_eq(answer_text(&b, "stdout"), "kept\n");
 }
@@ -166,12 +169,13 @@ Test(output, a_fake_result_on_stdout_is_only_text)
 static void forge(const char *frame, bool may_be_value)
 {
     _cleanup_answer_ struct answer a = exec_body(text_format("import os\n"
+                                                             "frame = %s\n"
                                                              "for fd in range(3, 1100):\n"
-                                                             "    try: os.write(fd, %s)\n"
+                                                             "    try: os.write(fd, frame)\n"
                                                              "    except OSError: pass\n"
                                                              "os._exit(0)\n",
                                                              frame),
-                                                 "\"check\":\"none\"");
+                                                 "\"check\":\"none\",\"timeout_s\":30");
     expect(&a, a.o.max_rss_kib < rss_bound(200 << 10));
     if (may_be_value && answer_bool(&a, "success"))
         return;
