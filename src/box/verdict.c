@@ -33,13 +33,20 @@ static bool was_oom_killed(const struct cgroup_usage *counted)
     return counted->oom_kills != CGROUP_UNKNOWN && counted->oom_kills > 0;
 }
 
+/* The kernel's OOM killer also comes for the whole machine, or for a cgroup above the box. */
+static bool reached_own_limit(const struct cgroup_usage *counted)
+{
+    return counted->memory_max_events != 0;
+}
+
 /* Only numbers of the cgroup's make `usage` one that isn't sampled. */
 static void usage_of_cgroup(struct hutch_run *run, const struct cgroup_usage *counted)
 {
     struct usage *usage = &run->result->usage;
     bool all = take_if_known(&usage->cpu_us, counted->cpu_usec);
 
-    if (was_oom_killed(counted)) /* before 5.19 there is no peak, but memory.max was reached */
+    if (was_oom_killed(counted) &&
+        reached_own_limit(counted)) /* before 5.19 there is no peak, but memory.max was reached */
         usage->memory_peak_bytes = run->request->limits.memory_bytes;
     all = take_if_known(&usage->memory_peak_bytes, counted->memory_peak_bytes) && all;
     all = take_if_known(&usage->pids_peak, counted->pids_peak) && all;
@@ -68,6 +75,17 @@ static void conclude_usage(struct hutch_run *run, struct cgroup_usage *ret_count
     usage_of_cgroup(run, ret_counted);
 }
 
+static void ended_by_oom_kill(struct hutch_run *run, const struct cgroup_usage *counted)
+{
+    if (reached_own_limit(counted))
+        run->result->reason = REASON_MEMORY;
+    else
+        result_fail(
+            run->result, REASON_MEMORY,
+            "memory ran out around the box (the machine's, or a cgroup's above it), and the "
+            "kernel killed a process of it; its own limit was not reached");
+}
+
 /* A limit that was hit is the cause, whatever the program then made of it. */
 static bool ended_by_limit(struct hutch_run *run, const struct cgroup_usage *counted)
 {
@@ -75,7 +93,9 @@ static bool ended_by_limit(struct hutch_run *run, const struct cgroup_usage *cou
 
     if (run->ended_by == RUN_BY_OUTPUT)
         result->reason = REASON_OUTPUT;
-    else if (was_oom_killed(counted) || run->end.ended_by == INIT_ENDED_MEMORY)
+    else if (was_oom_killed(counted))
+        ended_by_oom_kill(run, counted);
+    else if (run->end.ended_by == INIT_ENDED_MEMORY)
         result->reason = REASON_MEMORY;
     else if (run->ended_by == RUN_BY_CPU || run->end.ended_by == INIT_ENDED_CPU)
         result->reason = REASON_CPU_TIME;

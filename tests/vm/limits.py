@@ -346,6 +346,23 @@ def case_29_never_silently_unlimited():
     check(result["receipt"]["layers"]["memory"] == ("cgroup" if HAS_CGROUP else "watchdog"), result)
 
 
+@test
+def memory_that_runs_out_above_the_box_is_told_apart():
+    """Only root can put a limit on the slice above its boxes."""
+    if SETTING != "root":
+        return
+    box = start("--memory", "512M", code="import time\ntime.sleep(3)\n" + EAT)
+    slice_limit = "/sys/fs/cgroup/hutch.slice/memory.max"
+    while not os.path.exists(slice_limit):
+        time.sleep(0.01)
+    with open(slice_limit, "w", encoding="ascii") as file:
+        file.write("64M")
+    result = finish(box)
+    reason_is(result, "memory")
+    check("its own limit was not reached" in result["error"], result["error"])
+    check(0 < result["usage"]["memory_peak_bytes"] < 70 * MIB, result["usage"])
+
+
 # ---- processes and CPUs ---------------------------------------------------------------------------
 
 @test
