@@ -51,14 +51,20 @@ static bool has_swap(void)
     return file_read(AT_FDCWD, "/proc/swaps", text, sizeof(text)) < 0 || strchr(text, '\n');
 }
 
-static int limit_memory(const struct cgroup *cgroup, struct cause cause)
+/* Nothing of a memory limit that isn't kept may stay: a kill by it would have no name. */
+static int unlimit_memory(const struct cgroup *cgroup)
 {
-    int r = write_number(cgroup->dir_fd, "memory.max", cgroup->limits.memory_bytes);
-    if (r < 0)
-        return r;
-    /* Without these two files the kernel doesn't account swap, or has none. Swap that isn't
-     * accounted is memory that the limit doesn't see. */
-    r = file_write(cgroup->dir_fd, "memory.swap.max", "0");
+    (void)file_write(cgroup->dir_fd, "memory.oom.group", "0");
+    (void)file_write(cgroup->dir_fd, "memory.swap.max", "max");
+    (void)file_write(cgroup->dir_fd, "memory.zswap.max", "max");
+    return file_write(cgroup->dir_fd, "memory.max", "max");
+}
+
+/* Without these files the kernel doesn't account swap, or has none. Swap that isn't accounted is
+ * memory that the limit doesn't see. */
+static int limit_swap(const struct cgroup *cgroup, struct cause cause)
+{
+    int r = file_write(cgroup->dir_fd, "memory.swap.max", "0");
     if (r == -ENOENT && has_swap()) {
         cause_set(cause, "the kernel doesn't account swap, which would hold what memory.max "
                          "doesn't: swapoff, or boot with swapaccount=1");
@@ -66,9 +72,23 @@ static int limit_memory(const struct cgroup *cgroup, struct cause cause)
     }
     if (r == 0 || r == -ENOENT)
         r = file_write(cgroup->dir_fd, "memory.zswap.max", "0");
-    if (r == 0 || r == -ENOENT)
+    return r == -ENOENT ? 0 : r;
+}
+
+static int limit_memory(const struct cgroup *cgroup, struct cause cause)
+{
+    int r = write_number(cgroup->dir_fd, "memory.max", cgroup->limits.memory_bytes);
+    if (r < 0)
+        return r;
+    r = limit_swap(cgroup, cause);
+    if (r == 0)
         r = file_write(cgroup->dir_fd, "memory.oom.group", "1");
-    return r;
+    if (r == 0)
+        return 0;
+    cause_set(cause, "the memory limit was refused by the kernel: %s", error_text(-r));
+    int undone = unlimit_memory(cgroup);
+    /* A leaf that keeps it all the same is no use: the caller makes another, or none. */
+    return undone < 0 ? -ENODEV : r == -ENOENT || r == -ENODEV ? -ENOTSUP : r;
 }
 
 static int limit_pids(const struct cgroup *cgroup, struct cause cause)

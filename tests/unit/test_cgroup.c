@@ -2,7 +2,10 @@
 #include <criterion/criterion.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "kernel/cgroup_internal.h"
 
@@ -212,4 +215,56 @@ Test(cgroup, does_nothing_for_a_cgroup_that_was_never_made)
     cr_assert_lt(cgroup_populated(&cgroup), 0);
     cr_assert_eq(cgroup_cpu_usec(&cgroup), CGROUP_UNKNOWN);
     cgroup_close(&cgroup);
+}
+
+/* ---- a leaf played by a plain directory ---- */
+
+static void play(int dir_fd, const char *file, mode_t mode)
+{
+    int fd = openat(dir_fd, file, O_CREAT | O_WRONLY | O_CLOEXEC, mode);
+    cr_assert_geq(fd, 0, "%s: %s", file, strerror(errno));
+    (void)close(fd);
+}
+
+static int play_leaf(char path[static 32])
+{
+    (void)snprintf(path, 32, "/tmp/hutch-leaf.XXXXXX");
+    cr_assert_not_null(mkdtemp(path));
+    int fd = directory_open(AT_FDCWD, path);
+    cr_assert_geq(fd, 0);
+    play(fd, "memory.max", 0600);
+    play(fd, "memory.swap.max", 0600);
+    play(fd, "pids.max", 0600);
+    return fd;
+}
+
+static void end_leaf(int dir_fd, const char *path)
+{
+    const char *files[] = {"memory.max", "memory.swap.max", "memory.oom.group", "pids.max"};
+    for (size_t i = 0; i < ARRAY_LEN(files); i++)
+        if (unlinkat(dir_fd, files[i], 0) < 0)
+            (void)unlinkat(dir_fd, files[i], AT_REMOVEDIR);
+    (void)close(dir_fd);
+    cr_assert_eq(rmdir(path), 0, "%s", strerror(errno));
+}
+
+Test(cgroup, takes_back_a_memory_limit_that_it_could_not_complete)
+{
+    char path[32], text[64], cause[CGROUP_CAUSE_TEXT] = "";
+    struct cgroup cgroup = CGROUP;
+    cgroup.dir_fd = play_leaf(path);
+    cgroup.controllers = CGROUP_MEMORY | CGROUP_PIDS;
+    cgroup.limits = (struct cgroup_limits){.memory_bytes = 64, .pids = 7};
+    /* In the way of the last file. */
+    cr_assert_eq(mkdirat(cgroup.dir_fd, "memory.oom.group", 0700), 0);
+    cr_assert_eq(leaf_limit(&cgroup, (struct cause){cause, sizeof(cause)}), 0);
+    cr_assert_eq(cgroup.controllers, CGROUP_PIDS);
+    cr_assert_not_null(strstr(cause, "memory limit was refused"), "%s", cause);
+    cr_assert_eq(file_read(cgroup.dir_fd, "memory.max", text, sizeof(text)), 0);
+    cr_assert_str_eq(text, "max");
+    cr_assert_eq(file_read(cgroup.dir_fd, "memory.swap.max", text, sizeof(text)), 0);
+    cr_assert_str_eq(text, "max");
+    cr_assert_eq(file_read(cgroup.dir_fd, "pids.max", text, sizeof(text)), 0);
+    cr_assert_str_eq(text, "7");
+    end_leaf(cgroup.dir_fd, path);
 }
