@@ -47,7 +47,7 @@
 #define CGROUP_ALL (CGROUP_MEMORY | CGROUP_PIDS | CGROUP_CPU)
 
 #define CGROUP_CAUSE_TEXT 320
-#define CGROUP_PATH_TEXT 512
+#define CGROUP_PATH_TEXT 4096 /* PATH_MAX: the kernel shows no longer one */
 #define CGROUP_UNKNOWN UINT64_MAX
 
 /* 0: no limit of this kind. */

@@ -197,7 +197,7 @@ static bool find_scope(const struct search *search, struct cgroup_place *place)
     }
     place->kind = CGROUP_SCOPE;
     place->controllers = manager_controllers(search);
-    (void)snprintf(place->path, sizeof(place->path), "%.500s", socket);
+    (void)snprintf(place->path, sizeof(place->path), "%s", socket);
     return true;
 }
 
@@ -245,6 +245,11 @@ static int search_start(struct search *search, struct hutch_error *err)
         r = cgroup_mount_path(&search->mount, search->self.path, search->path);
     if (r == -ENOENT || r == -EACCES)
         return no_tree(search);
+    if (r == -ENAMETOOLONG) {
+        cause_set(search->cause, "the path of this process's cgroup is too long to be used: start "
+                                 "it nearer to the top of the tree");
+        return 1;
+    }
     if (r < 0)
         return error_errno(err, HUTCH_STAGE_CGROUP, r, "find this process's cgroup");
     strip_host_leaf(search);

@@ -248,6 +248,23 @@ static int enable_for(struct cgroup *cgroup, int dir_fd, struct cause cause)
 
 /* ---- the slice ---- */
 
+static int leaf_in_slice(struct cgroup *cgroup, bool fresh, struct cause cause)
+{
+    int r = enable_for(cgroup, cgroup->place_fd, cause);
+    if (r < 0)
+        return r;
+    if (!fresh)
+        place_sweep(cgroup->place_fd);
+    return make_leaf(cgroup, cause);
+}
+
+static void slice_leave(int slice_fd)
+{
+    _cleanup_close_ int above_fd = directory_open(slice_fd, "..");
+    if (above_fd >= 0)
+        (void)unlinkat(above_fd, SLICE_NAME, AT_REMOVEDIR); /* refused while a box is in it */
+}
+
 static int slice_leaf(const struct cgroup_place *place, struct cgroup *cgroup, struct cause cause)
 {
     int r = enable_for(cgroup, place->fd, cause);
@@ -257,15 +274,10 @@ static int slice_leaf(const struct cgroup_place *place, struct cgroup *cgroup, s
     if (!fresh && errno != EEXIST)
         return -errno;
     cgroup->place_fd = directory_open(place->fd, SLICE_NAME);
-    if (cgroup->place_fd < 0)
-        return cgroup->place_fd;
-    r = enable_for(cgroup, cgroup->place_fd, cause);
+    r = cgroup->place_fd < 0 ? cgroup->place_fd : leaf_in_slice(cgroup, fresh, cause);
     if (r < 0)
-        return r;
-    if (!fresh)
-        place_sweep(cgroup->place_fd);
-    r = make_leaf(cgroup, cause);
-    (void)snprintf(cgroup->path, sizeof(cgroup->path), "%.400s/" SLICE_NAME "/%s", place->path,
+        (void)unlinkat(place->fd, SLICE_NAME, AT_REMOVEDIR); /* refused while a box is in it */
+    (void)snprintf(cgroup->path, sizeof(cgroup->path), "%.4000s/" SLICE_NAME "/%s", place->path,
                    cgroup->name);
     return r;
 }
@@ -332,7 +344,7 @@ static int delegated_leaf(const struct cgroup_place *place, struct cgroup *cgrou
     if (r < 0)
         move_hosts_up(cgroup->place_fd);
     (void)flock(cgroup->place_fd, LOCK_UN);
-    (void)snprintf(cgroup->path, sizeof(cgroup->path), "%.440s/%s", place->path, cgroup->name);
+    (void)snprintf(cgroup->path, sizeof(cgroup->path), "%.4000s/%s", place->path, cgroup->name);
     return r;
 }
 
@@ -349,13 +361,6 @@ int place_leaf(const struct cgroup_place *place, struct cgroup *cgroup, struct c
                                         : delegated_leaf(place, cgroup, cause);
     }
     return r;
-}
-
-static void slice_leave(int slice_fd)
-{
-    _cleanup_close_ int above_fd = directory_open(slice_fd, "..");
-    if (above_fd >= 0)
-        (void)unlinkat(above_fd, SLICE_NAME, AT_REMOVEDIR); /* refused while a box is in it */
 }
 
 void place_leave(enum cgroup_kind kind, int place_fd)

@@ -285,7 +285,7 @@ static int open_scope(struct cgroup *cgroup, const char *unit, pid_t pid)
     const char *name = strrchr(path, '/');
     if (!name || strcmp(name + 1, unit) != 0)
         return -ESTALE;
-    (void)snprintf(cgroup->path, sizeof(cgroup->path), "%.440s/%s", path, cgroup->name);
+    (void)snprintf(cgroup->path, sizeof(cgroup->path), "%.4000s/%s", path, cgroup->name);
     cgroup->place_fd = directory_open(AT_FDCWD, path);
     return cgroup->place_fd < 0 ? cgroup->place_fd : 0;
 }
