@@ -217,7 +217,8 @@ static int move_into_cgroup(const struct hutch_run *run, struct hutch_error *err
 }
 
 /* The keeper is a second init that never gets its go-ahead: it leaves at the end of file on its
- * control socket. The user namespace is there for the sake of what it must not be able to do. */
+ * control socket, or with the host. The user namespace is there for the sake of what it must not
+ * be able to do. */
 static int spawn_keeper(const struct spawn *like, struct cgroup_keeper *ret_keeper,
                         struct hutch_error *err)
 {
@@ -225,7 +226,7 @@ static int spawn_keeper(const struct spawn *like, struct cgroup_keeper *ret_keep
         .namespaces = CLONE_NEWUSER,
         .cgroup_fd = -1,
         .exe_fd = like->exe_fd,
-        .fds_len = PLAN_FD_PLAN + 1,
+        .fds_len = PLAN_FD_HOST + 1,
     };
     int in_cgroup, pair[2];
 
@@ -235,6 +236,7 @@ static int spawn_keeper(const struct spawn *like, struct cgroup_keeper *ret_keep
         spawn.fds[i] = -1;
     spawn.fds[PLAN_FD_PLAN] = like->fds[PLAN_FD_PLAN];
     spawn.fds[PLAN_FD_CONTROL] = pair[1];
+    spawn.fds[PLAN_FD_HOST] = like->fds[PLAN_FD_HOST];
     int r = spawn_init(&spawn, &ret_keeper->pid, &ret_keeper->pidfd, &in_cgroup, err);
 
     (void)close(pair[1]);

@@ -29,6 +29,11 @@ int init_build(struct init *init);
 int init_guard(struct init *init);
 int init_hear_program(struct init *init);
 
+struct poll_fd {
+    int fd;
+    short events, revents;
+};
+
 /* loop.c: ends with the box. */
 void init_loop(struct init *init) __attribute__((noreturn));
 int64_t init_now_ns(void);

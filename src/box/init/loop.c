@@ -22,11 +22,6 @@
 #define SFD_CLOSE_ON_EXEC 02000000
 #define RUSAGE_OF_CHILDREN (-1)
 
-struct poll_fd {
-    int fd;
-    short events, revents;
-};
-
 struct resource_usage {
     int64_t user_s, user_us, system_s, system_us, max_rss_kib;
     int64_t rest[13];

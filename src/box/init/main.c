@@ -10,6 +10,7 @@
 #include "kernel/step/sys.h"
 
 #include <linux/mman.h>
+#include <linux/poll.h>
 
 #define SYS_EINVAL 22
 #define SIGCHLD_NUMBER 17
@@ -38,10 +39,17 @@ static int map_plan(struct step_state *s)
     return plan_check(s->block, (size_t)size);
 }
 
+/* A forked copy of the host can keep the socket open after it: hence the pidfd. */
 static int wait_for_go(void)
 {
+    struct poll_fd fds[] = {{PLAN_FD_CONTROL, POLLIN, 0}, {PLAN_FD_HOST, POLLIN, 0}};
     char go = 0;
 
+    while (fds[0].revents == 0) {
+        if (fds[1].revents != 0)
+            return -1;
+        (void)sys_call(__NR_ppoll, fds, 2, 0, 0, 0);
+    }
     return sys_call(__NR_read, PLAN_FD_CONTROL, &go, 1) == 1 ? 0 : -1;
 }
 
