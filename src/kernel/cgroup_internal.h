@@ -89,6 +89,8 @@ int leaf_open_events(struct cgroup *cgroup);
 bool scope_possible(char *ret_socket, size_t size);
 /* Whether the user's systemd says Delegate=yes of one of its units; false if it can't be asked. */
 bool scope_unit_delegated(const char *unit);
+/* Numbers of processes mean the same to both ends of the socket. */
+bool scope_peer_counts_as_we_do(int socket_fd);
 /* Connects and asks what the manager was delegated; 1 with a cause if that fails. */
 int scope_connect(struct cgroup *cgroup, struct cause cause);
 int scope_adopt(struct cgroup *cgroup, pid_t pid, struct hutch_error *err);

@@ -14,7 +14,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <systemd/sd-bus.h>
 #include <time.h>
@@ -27,12 +27,12 @@ enum { BUS_TIMEOUT_USEC = 5000000 };
 
 /* What we call of libsystemd, by the names and types of its header. */
 #define FUNCTIONS(f)                                                                               \
-    f(sd_bus_new) f(sd_bus_set_address) f(sd_bus_start) f(sd_bus_set_method_call_timeout)          \
-        f(sd_bus_get_property_string) f(sd_bus_get_property_trivial) f(sd_bus_call_method)         \
-            f(sd_bus_message_new_method_call) f(sd_bus_message_append) f(sd_bus_message_read)      \
-                f(sd_bus_message_is_signal) f(sd_bus_message_unref) f(sd_bus_call)                 \
-                    f(sd_bus_process) f(sd_bus_wait) f(sd_bus_flush_close_unref)                   \
-                        f(sd_bus_error_free)
+    f(sd_bus_new) f(sd_bus_set_address) f(sd_bus_start) f(sd_bus_get_fd)                           \
+        f(sd_bus_set_method_call_timeout) f(sd_bus_get_property_string)                            \
+            f(sd_bus_get_property_trivial) f(sd_bus_call_method) f(sd_bus_message_new_method_call) \
+                f(sd_bus_message_append) f(sd_bus_message_read) f(sd_bus_message_is_signal)        \
+                    f(sd_bus_message_unref) f(sd_bus_call) f(sd_bus_process) f(sd_bus_wait)        \
+                        f(sd_bus_flush_close_unref) f(sd_bus_error_free)
 
 #define MEMBER(name) __typeof__(name) *name;
 struct scope {
@@ -96,6 +96,31 @@ static int load(struct scope *scope, struct cause cause)
     return r;
 }
 
+/* How deep in pid namespaces a process is: the numbers that it has. */
+static int pid_depth(const char *status_path)
+{
+    char text[4096];
+    int r = file_read(AT_FDCWD, status_path, text, sizeof(text)), depth = 0;
+    const char *line = r < 0 ? NULL : strstr(text, "\nNSpid:");
+    for (const char *c = line ? line + 1 : ""; *c && *c != '\n'; c++)
+        depth += *c == '\t';
+    return r < 0 ? r : depth;
+}
+
+bool scope_peer_counts_as_we_do(int socket_fd)
+{
+    struct ucred peer = {0};
+    socklen_t len = sizeof(peer);
+    /* 0: it is in no pid namespace that can be seen from ours. Else it is in ours or in one below,
+     * which is deeper. (/proc/PID/ns may not be looked at: a manager may have capabilities.) */
+    if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.pid <= 0)
+        return false;
+    char path[40];
+    (void)snprintf(path, sizeof(path), "/proc/%d/status", peer.pid);
+    int its = pid_depth(path);
+    return its >= 0 && its == pid_depth("/proc/self/status");
+}
+
 static int connect_manager(struct scope *scope)
 {
     char socket[200], address[240];
@@ -152,7 +177,7 @@ bool scope_unit_delegated(const char *unit)
     sd_bus_message *reply = NULL;
     int r = unit_delegated(scope, unit, &reply);
     (void)scope->sd_bus_message_unref(reply);
-    return r > 0;
+    return r > 0 && scope_peer_counts_as_we_do(scope->sd_bus_get_fd(scope->bus));
 }
 
 /* Asks for the manager's own directory and reads what it was given. */
@@ -183,6 +208,12 @@ int scope_connect(struct cgroup *cgroup, struct cause cause)
     if (r < 0) {
         cause_set(cause, "the cgroup of the user's systemd can't be seen from here: %s",
                   error_text(-r));
+        return 1;
+    }
+    /* Only now, when it has answered, is the peer known for certain. */
+    if (!scope_peer_counts_as_we_do(scope->sd_bus_get_fd(scope->bus))) {
+        cause_set(cause, "the user's systemd is in another pid namespace, where the box's process "
+                         "has another number: start hutch outside of this one");
         return 1;
     }
     cgroup->controllers = cgroup->wanted & given;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "kernel/cgroup_internal.h"
@@ -215,6 +216,18 @@ Test(cgroup, does_nothing_for_a_cgroup_that_was_never_made)
     cr_assert_lt(cgroup_populated(&cgroup), 0);
     cr_assert_eq(cgroup_cpu_usec(&cgroup), CGROUP_UNKNOWN);
     cgroup_close(&cgroup);
+}
+
+Test(cgroup, asks_only_a_systemd_that_counts_processes_as_it_does)
+{
+    int pair[2], file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    cr_assert(scope_peer_counts_as_we_do(pair[0]));
+    cr_assert_not(scope_peer_counts_as_we_do(file));
+    cr_assert_not(scope_peer_counts_as_we_do(-1));
+    (void)close(pair[0]);
+    (void)close(pair[1]);
+    (void)close(file);
 }
 
 /* ---- a leaf played by a plain directory ---- */
