@@ -13,8 +13,14 @@
  * may write is delegated if nothing but a delegation can have made it so. Below a user manager
  * everything is writable and (systemd 252) nothing is marked: there systemd is asked over D-Bus,
  * once; cgroup_create() then leaves a mark of our own for the runs to come.
+ *
+ * Whoever may write in a directory above a box can take its limits away, and may set marks too. So
+ * a place is ours, and it and all above it can be written by nobody but us and root: root isn't
+ * led into the subtree of the user whose terminal it was started in.
  */
 #include "kernel/cgroup_internal.h"
+
+#include "kernel/userns.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -29,6 +35,7 @@ struct search {
     char path[CGROUP_PATH_TEXT]; /* our own directory; host leaves already stripped */
     unsigned wanted;
     bool root;
+    bool distrusted; /* a place was passed over because of others who may write there */
     struct cause cause;
 };
 
@@ -65,11 +72,41 @@ static bool exists(int dir_fd, const char *file)
 static bool has_delegate_mark(int dir_fd, bool root)
 {
     char value = 0;
-    if (fgetxattr(dir_fd, DELEGATED_MARK, &value, 1) == 1)
+    if (!root && fgetxattr(dir_fd, DELEGATED_MARK, &value, 1) == 1)
         return value == '1';
     if (fgetxattr(dir_fd, "user.delegate", &value, 1) == 1)
         return value == '1';
     return root && fgetxattr(dir_fd, "trusted.delegate", &value, 1) == 1 && value == '1';
+}
+
+bool owner_trusted(const struct stat *st, uid_t us)
+{
+    enum { UNMAPPED = 65534 };
+    if ((st->st_mode & S_IWOTH) || ((st->st_mode & S_IWGRP) && st->st_gid != 0))
+        return false;
+    /* In a user namespace of a single user the real root is shown as nobody. */
+    return st->st_uid == 0 || st->st_uid == us ||
+           (st->st_uid == UNMAPPED && !userns_has_uid(UNMAPPED));
+}
+
+/* The directory and what moves processes in it and gives its children controllers. */
+static bool is_trusted(const char *path)
+{
+    static const char *const FILES[] = {"", "/cgroup.procs", "/cgroup.subtree_control"};
+    char file[CGROUP_PATH_TEXT + 32];
+    for (size_t i = 0; i < ARRAY_LEN(FILES); i++) {
+        struct stat st;
+        (void)snprintf(file, sizeof(file), "%s%s", path, FILES[i]);
+        if (lstat(file, &st) < 0 || !owner_trusted(&st, geteuid()))
+            return false;
+    }
+    return true;
+}
+
+static bool is_ours(int dir_fd)
+{
+    struct stat st;
+    return fstat(dir_fd, &st) == 0 && st.st_uid == geteuid();
 }
 
 /* Below a user manager the user may write everywhere, delegated or not. */
@@ -79,12 +116,17 @@ static bool below_user_manager(const char *path)
     return at && strstr(at, ".service/");
 }
 
-/* Without a mark: what else could have made our own directory writable? */
+/* Without a mark: what else could have made our own directory writable? One without controllers
+ * is a subgroup of what was delegated (DelegateSubgroup=). */
 static bool delegated_unmarked(const struct search *search, int dir_fd)
 {
     bool top = strcmp(search->path, search->mount.point) == 0;
+    unsigned controllers = 0;
     /* Only the true root has no cgroup.type; there, processes beside ours are the system's. */
     if (top && !exists(dir_fd, "cgroup.type"))
+        return false;
+    if (file_controllers(dir_fd, "cgroup.controllers", &controllers) < 0 ||
+        !(controllers & search->wanted))
         return false;
     if (search->root)
         return top;
@@ -107,7 +149,7 @@ enum answer { NO, YES, ASKED };
 static enum answer is_delegated(const struct search *search, int dir_fd, const char *path,
                                 bool *asked)
 {
-    if (!may_write(dir_fd))
+    if (!is_ours(dir_fd) || !may_write(dir_fd))
         return NO;
     if (has_delegate_mark(dir_fd, search->root))
         return exists(dir_fd, "init.scope") ? NO : YES;
@@ -131,7 +173,19 @@ static bool go_up(const struct search *search, char *path)
     return true;
 }
 
-static bool find_delegated(const struct search *search, struct cgroup_place *place)
+/* The whole way from the place to the mount's point. */
+static bool is_trusted_way(const struct search *search, const char *place)
+{
+    char path[CGROUP_PATH_TEXT];
+    (void)snprintf(path, sizeof(path), "%s", place);
+    do {
+        if (!is_trusted(path))
+            return false;
+    } while (go_up(search, path));
+    return true;
+}
+
+static bool find_delegated(struct search *search, struct cgroup_place *place)
 {
     char path[CGROUP_PATH_TEXT];
     memcpy(path, search->path, sizeof(path));
@@ -139,15 +193,28 @@ static bool find_delegated(const struct search *search, struct cgroup_place *pla
     do {
         _cleanup_close_ int fd = directory_open(AT_FDCWD, path);
         enum answer answer = fd < 0 ? NO : is_delegated(search, fd, path, &asked);
-        if (answer != NO) {
-            place->kind = CGROUP_DELEGATED;
-            place->asked = answer == ASKED;
-            place->fd = take_fd(&fd);
-            memcpy(place->path, path, sizeof(path));
-            return true;
+        if (answer == NO)
+            continue;
+        if (!is_trusted_way(search, path)) {
+            search->distrusted = true;
+            continue;
         }
+        place->kind = CGROUP_DELEGATED;
+        place->asked = answer == ASKED;
+        place->fd = take_fd(&fd);
+        memcpy(place->path, path, sizeof(path));
+        return true;
     } while (go_up(search, path));
     return false;
+}
+
+static void explain_distrust(const struct search *search)
+{
+    if (search->distrusted)
+        cause_set(search->cause,
+                  "another user may write in the delegated cgroup %.160s or above it, and so "
+                  "take limits away: only its user and root must be able to",
+                  search->path);
 }
 
 static bool find_slice(const struct search *search, struct cgroup_place *place)
@@ -155,11 +222,17 @@ static bool find_slice(const struct search *search, struct cgroup_place *place)
     const char *path = search->mount.point;
     _cleanup_close_ int fd = directory_open(AT_FDCWD, path);
     if (fd < 0 || !is_writable(fd, "cgroup.subtree_control")) {
+        int error = fd < 0 ? -fd : errno;
+        explain_distrust(search);
         cause_set(
             search->cause,
             "the cgroup tree at %.160s can't be written (%s): mount it writable (a container has "
             "to be started with a writable one, as docker run --privileged does)",
-            path, error_text(fd < 0 ? -fd : errno));
+            path, error_text(error));
+        return false;
+    }
+    if (!is_trusted(path)) {
+        cause_set(search->cause, "another user may write in the cgroup tree at %.160s", path);
         return false;
     }
     place->kind = CGROUP_SLICE;
@@ -188,6 +261,7 @@ static bool find_scope(const struct search *search, struct cgroup_place *place)
 {
     char socket[PATH_MAX];
     if (!scope_possible(socket, sizeof(socket))) {
+        explain_distrust(search);
         cause_set(search->cause,
                   "no cgroup was delegated to this user and no systemd user manager answers at "
                   "%.96s: loginctl enable-linger, or start it in systemd-run --user --scope "
@@ -223,7 +297,7 @@ static void explain_missing(const struct search *search, const struct cgroup_pla
                   controllers_text(missing, names), place->path);
 }
 
-static bool find_any(const struct search *search, struct cgroup_place *place)
+static bool find_any(struct search *search, struct cgroup_place *place)
 {
     if (find_delegated(search, place))
         return true;

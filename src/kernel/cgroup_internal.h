@@ -4,6 +4,8 @@
 
 #include "kernel/cgroup.h"
 
+#include <sys/stat.h>
+
 #include "base/error.h"
 
 /* Where host processes wait while boxes exist beside them in a delegated subtree. */
@@ -76,6 +78,11 @@ int directory_remove(int parent_fd, const char *name);
 int populated_wait(int events_fd, int timeout_ms);
 void leaf_name(char *name, size_t size);
 bool leaf_name_is_ours(const char *name);
+
+/* ---- cgroup_find.c ---- */
+
+/* Nobody but root and `us` may write to it. */
+bool owner_trusted(const struct stat *st, uid_t us);
 
 /* ---- cgroup.c ---- */
 

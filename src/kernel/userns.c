@@ -61,6 +61,13 @@ static bool map_has(const char *map, uint64_t id)
     return false;
 }
 
+bool userns_has_uid(uint32_t uid)
+{
+    _cleanup_buf_ struct buf map = BUF(0);
+
+    return read_text("/proc/self/uid_map", &map) < 0 || map_has(map.data, uid);
+}
+
 /* Whom `id` is one level up; true if that is 0. */
 static bool maps_to_root(const char *map, uint64_t id)
 {

@@ -2,6 +2,7 @@
 #ifndef HUTCH_KERNEL_USERNS_H
 #define HUTCH_KERNEL_USERNS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "hutch.h"
@@ -15,6 +16,10 @@
  * self-map mode, unless that would map the initial namespace's root: an error with the remedy.
  */
 int userns_choose(const char *range, struct facts *facts, struct hutch_error *err);
+
+/* Whether a user id means anybody in our own namespace; true if that can't be read. Ids that
+ * don't are shown as 65534. */
+bool userns_has_uid(uint32_t uid);
 
 /* Writes both maps of a waiting process: id `inside` is `host_id`. */
 int userns_write_maps(pid_t pid, uint32_t inside, uint32_t host_id, struct hutch_error *err);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "kernel/cgroup_internal.h"
+#include "kernel/userns.h"
 
 #define UNIFIED                                                                                    \
     "30 23 0:26 / /sys/fs/cgroup rw,nosuid,nodev,noexec - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -216,6 +217,35 @@ Test(cgroup, does_nothing_for_a_cgroup_that_was_never_made)
     cr_assert_lt(cgroup_populated(&cgroup), 0);
     cr_assert_eq(cgroup_cpu_usec(&cgroup), CGROUP_UNKNOWN);
     cgroup_close(&cgroup);
+}
+
+/* ---- who else may write ---- */
+
+static bool trusted(uid_t uid, gid_t gid, mode_t mode)
+{
+    const struct stat st = {.st_uid = uid, .st_gid = gid, .st_mode = S_IFDIR | mode};
+    return owner_trusted(&st, 1000);
+}
+
+Test(cgroup, trusts_directories_of_roots_and_its_own)
+{
+    cr_assert(trusted(0, 0, 0755));
+    cr_assert(trusted(1000, 1000, 0755));
+    cr_assert(trusted(0, 0, 0775));
+    cr_assert(trusted(1000, 0, 0775));
+}
+
+Test(cgroup, distrusts_what_others_may_write)
+{
+    cr_assert_not(trusted(1001, 1000, 0755));
+    cr_assert_not(trusted(1001, 0, 0500));
+    cr_assert_not(trusted(0, 0, 0757));
+    cr_assert_not(trusted(1000, 1000, 0702));
+    cr_assert_not(trusted(1000, 100, 0775));
+    cr_assert_not(trusted(0, 100, 0720));
+    /* Here it is a user as any other. */
+    if (userns_has_uid(65534))
+        cr_assert_not(trusted(65534, 65534, 0755));
 }
 
 Test(cgroup, asks_only_a_systemd_that_counts_processes_as_it_does)
