@@ -171,7 +171,9 @@ $(B)/obj/tests/%.o: tests/%.c | $(GEN_SRC)
 $(B)/tests/%: $(B)/obj/tests/%.o $(TEST_SUPPORT:%.c=$(B)/obj/%.o) $(B)/libhutch.a
 	@mkdir -p $(@D)
 	$(call say,CC  ,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcriterion $(LIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcriterion $(LIBS)
+# One binary of several files.
+$(B)/tests/vm/cgroup: $(patsubst %,$(B)/obj/tests/vm/cgroup_%.o,support place neighbour)
 
 $(PROBE): $(wildcard tests/probe/*.c)
 	@mkdir -p $(@D)

@@ -1,7 +1,7 @@
 /*
  * cgroup.c - a box's own cgroup: limits before the first process, what the kernel counted, the
  * end. Where it comes from is in cgroup_find.c (looking), cgroup_place.c (slice, delegated
- * subtree) and cgroup_scope.c (the user's systemd).
+ * subtree), cgroup_sweep.c (leftovers) and cgroup_scope.c (the user's systemd).
  */
 #include "kernel/cgroup_internal.h"
 
@@ -33,6 +33,7 @@ void cgroup_close(struct cgroup *cgroup)
     close_fd(&cgroup->events_fd);
     close_fd(&cgroup->memory_events_fd);
     close_fd(&cgroup->cpu_stat_fd);
+    close_fd(&cgroup->kill_fd);
     close_fd(&cgroup->place_fd);
 }
 
@@ -213,11 +214,17 @@ int cgroup_usage(const struct cgroup *cgroup, struct cgroup_usage *ret_usage,
     return 0;
 }
 
+static int kill_all(const struct cgroup *cgroup)
+{
+    /* A scope that couldn't be completed has a leaf that isn't locked. */
+    if (cgroup->kill_fd < 0)
+        return file_write(cgroup->dir_fd, "cgroup.kill", "1");
+    return write(cgroup->kill_fd, "1", 1) < 0 ? -errno : 0;
+}
+
 int cgroup_kill(struct cgroup *cgroup, struct hutch_error *err)
 {
-    if (cgroup->dir_fd < 0)
-        return 0;
-    int r = file_write(cgroup->dir_fd, "cgroup.kill", "1");
+    int r = cgroup->dir_fd < 0 ? 0 : kill_all(cgroup);
     if (r < 0)
         return error_errno(err, HUTCH_STAGE_CGROUP, r, "kill the processes of %s", cgroup->path);
     return 0;

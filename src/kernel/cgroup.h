@@ -25,9 +25,9 @@
  *              removes a scope, and every count in it, as soon as it is empty; so a second
  *              waiting process, the keeper, stays in it until cgroup_destroy().
  *
- * Boxes are directories named hutch-PID-RANDOM, locked (flock) for as long as their owner lives.
- * Nothing else is ever killed or removed. Each cgroup_create() removes what dead owners left.
- * No global state; any number of threads and processes may do all of this at once.
+ * Boxes are directories named hutch-PID-RANDOM, locked (cgroup_sweep.c) for as long as their owner
+ * lives. Nothing else is ever killed or removed. Each cgroup_create() removes what dead owners
+ * left. No global state; any number of threads and processes may do all of this at once.
  */
 #ifndef HUTCH_KERNEL_CGROUP_H
 #define HUTCH_KERNEL_CGROUP_H
@@ -103,6 +103,7 @@ struct cgroup {
 
     /* Below: cgroup*.c only. */
     int place_fd;
+    int kill_fd; /* its cgroup.kill, locked: the owner lives */
     int cpu_stat_fd;
     struct cgroup_limits limits;
     unsigned wanted;
@@ -115,6 +116,7 @@ struct cgroup {
                      .events_fd = -1,                                                              \
                      .memory_events_fd = -1,                                                       \
                      .place_fd = -1,                                                               \
+                     .kill_fd = -1,                                                                \
                      .cpu_stat_fd = -1,                                                            \
                      .keeper = {.pidfd = -1, .hold_fd = -1}})
 /* Closes what is open and frees; kills and removes nothing (the next run's sweep would). Fine on

@@ -115,21 +115,25 @@ int file_controllers(int dir_fd, const char *name, unsigned *ret_controllers)
 }
 
 /* One buffer's worth; the caller comes again until the directory is empty. A line that the
- * buffer's end cuts would be another process's number: only whole lines count. */
-static int move_some(int from_fd, int to_procs_fd, bool *ret_empty)
+ * buffer's end cuts would be another process's number: only whole lines count. *ret_first is 0
+ * if there is none. */
+static int move_some(int from_fd, int to_procs_fd, uint64_t *ret_first)
 {
     char text[PROCS_TEXT];
     _cleanup_close_ int fd = openat(from_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
     ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text));
     if (len < 0)
         return -errno;
-    *ret_empty = len == 0;
+    *ret_first = 0;
     for (char *line = text, *end; (end = memchr(line, '\n', (size_t)(text + len - line)));
          line = end + 1) {
         *end = '\0';
+        uint64_t pid = number(line);
         /* 0 is a process of a pid namespace that we don't see: writing it would move us. */
-        if (number(line) == 0)
+        if (pid == 0)
             return -EPERM;
+        if (*ret_first == 0)
+            *ret_first = pid;
         if (write(to_procs_fd, line, (size_t)(end - line)) < 0 && errno != ESRCH)
             return -errno;
     }
@@ -141,12 +145,14 @@ int processes_move(int from_fd, int to_fd)
     _cleanup_close_ int procs_fd = openat(to_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
     if (procs_fd < 0)
         return -errno;
-    /* A process that forks while we read leaves a child behind: again, until none is left. */
+    /* A process that forks while we read leaves a child behind: again, until none is left. One
+     * that exits stays listed, and isn't moved, though the write says it was. */
+    uint64_t first = 0, before;
     for (int round = 0; round < MOVE_ROUNDS; round++) {
-        bool empty;
-        int r = move_some(from_fd, procs_fd, &empty);
-        if (r < 0 || empty)
+        before = first;
+        int r = move_some(from_fd, procs_fd, &first);
+        if (r < 0 || first == 0 || first == before)
             return r;
     }
-    return -EBUSY;
+    return 0;
 }

@@ -35,7 +35,8 @@ uint64_t text_value(const char *text, const char *key);
 /* The bits of the controllers that a file such as cgroup.controllers lists; negative errno. */
 int file_controllers(int dir_fd, const char *name, unsigned *ret_controllers);
 int directory_open(int dir_fd, const char *name);
-/* Moves every process of `from` into `to` until `from` is empty; -EBUSY when it doesn't get so. */
+/* Moves what can be moved of the processes in `from` into `to`. Who is exiting can't be: whether
+ * that is still in the way only the kernel can say. */
 int processes_move(int from_fd, int to_fd);
 
 /* ---- cgroup_parse.c: the two files of /proc ---- */
@@ -66,18 +67,27 @@ int cgroup_locate(pid_t pid, struct cgroup_self *ret_self, struct cgroup_mount *
 /* Makes the place fit for boxes (controllers enabled for its children) and a leaf in it, locked.
  * *ret_place_fd is the leaf's parent. */
 int place_leaf(const struct cgroup_place *place, struct cgroup *cgroup, struct cause cause);
-/* Enables what it can of `wanted` for the children of a directory without processes. */
-int place_enable(int dir_fd, unsigned wanted, unsigned *ret_enabled);
+/* Enables what it can of `wanted` for the children of a directory without processes; *ret_added
+ * wasn't enabled before. */
+int place_enable(int dir_fd, unsigned wanted, unsigned *ret_enabled, unsigned *ret_added);
 /* After a leaf was removed: takes away what place_leaf() added, if this was the last box. */
 void place_leave(enum cgroup_kind kind, int place_fd);
-/* Kills and removes the boxes of owners that are dead. */
-void place_sweep(int place_fd);
-/* rmdir, nested children first. */
-int directory_remove(int parent_fd, const char *name);
-/* Waits for populated 0: 0, or -EAGAIN. */
-int populated_wait(int events_fd, int timeout_ms);
 void leaf_name(char *name, size_t size);
 bool leaf_name_is_ours(const char *name);
+long long cgroup_now_ms(void);
+
+/* ---- cgroup_sweep.c: what is in the directory ---- */
+
+/* Kills and removes the boxes of owners that are dead. */
+void place_sweep(int place_fd);
+/* The lock that says that a box's owner lives; -EWOULDBLOCK: it does. */
+int kill_lock(int leaf_fd, int *ret_lock_fd);
+/* rmdir, nested children first. */
+int directory_remove(int parent_fd, const char *name);
+/* How many there are (kernfs counts them as links); -1 if unknown. */
+int directory_children(int dir_fd);
+/* Waits for populated 0: 0, or -EAGAIN. */
+int populated_wait(int events_fd, int timeout_ms);
 
 /* ---- cgroup_find.c ---- */
 

@@ -1,14 +1,17 @@
 /*
- * cgroup_place.c - the directory above the boxes: made fit for them, swept, given back.
+ * cgroup_place.c - the directory above the boxes: made fit for them, given back.
  *
  * Several hutch processes share a place. In the slice nothing is locked: whoever finds that the
  * slice went away under it starts over, and rmdir refuses a slice that isn't empty. In a
  * delegated subtree processes are moved to and fro, so that changes to it are made under a lock
- * (flock on the directory, held for microseconds, waited for with a bound).
+ * (held for microseconds as a rule, waited for with a bound).
+ *
+ * That lock is on a file that nobody else can open: the place's own cgroup.kill, or where that is
+ * another's (a service with User=) the one of the host leaf, which is ours and goes with the last
+ * box. Who has waited for it looks whether it is still the one.
  */
 #include "kernel/cgroup_internal.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -19,16 +22,49 @@
 #include <sys/xattr.h>
 #include <time.h>
 
+#define PLACE_LOCK "cgroup.kill"
+#define HOST_LOCK HOST_LEAF "/cgroup.kill"
+
 enum {
     LEAF_TRIES = 64,
-    LOCK_TIMEOUT_MS = 10000,
-    LOCK_PAUSE_MS = 16,
-    SWEEP_MAX = 64, /* boxes looked at by one run, so that a thousand others cost it nothing */
-    SWEEP_WAIT_MS = 1000,
-    DEPTH_MAX = 32,
+    LOCK_MS = 10000,
+    MOVE_MS = 1000, /* for neighbours that are just exiting */
+    PAUSE_MAX_MS = 16,
 };
 
-/* ---- one directory ---- */
+/* ---- time ---- */
+
+long long cgroup_now_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+/* Something that can only be tried again and again: 1, 2, 4 .. 16 ms between, within a bound. */
+struct patience {
+    long long deadline_ms;
+    int pause_ms;
+};
+
+static struct patience patience_for(int ms)
+{
+    return (struct patience){cgroup_now_ms() + ms, 1};
+}
+
+/* False: it is over. */
+static bool patience_pause(struct patience *patience)
+{
+    if (cgroup_now_ms() >= patience->deadline_ms)
+        return false;
+    (void)poll(NULL, 0, patience->pause_ms);
+    patience->pause_ms *= 2;
+    if (patience->pause_ms > PAUSE_MAX_MS)
+        patience->pause_ms = PAUSE_MAX_MS;
+    return true;
+}
+
+/* ---- the leaf ---- */
 
 void leaf_name(char *name, size_t size)
 {
@@ -51,117 +87,33 @@ bool leaf_name_is_ours(const char *name)
     return strspn(bits, "0123456789abcdef") == 16 && bits[16] == '\0';
 }
 
-static DIR *directory_list(int dir_fd)
+static int fill_leaf(struct cgroup *cgroup, struct cause cause)
 {
-    int fd = directory_open(dir_fd, ".");
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (!dir && fd >= 0)
-        (void)close(fd);
-    return dir;
+    cgroup->dir_fd = directory_open(cgroup->place_fd, cgroup->name);
+    if (cgroup->dir_fd < 0)
+        return cgroup->dir_fd;
+    /* Between mkdir and this lock another run's sweep may have taken it for a leftover. */
+    int r = kill_lock(cgroup->dir_fd, &cgroup->kill_fd);
+    if (r < 0)
+        return r == -EWOULDBLOCK ? -ENOENT : r;
+    r = leaf_limit(cgroup, cause);
+    return r < 0 ? r : leaf_open_events(cgroup);
 }
 
-static bool is_child(const struct dirent *entry)
+static int make_leaf(struct cgroup *cgroup, struct cause cause)
 {
-    return entry->d_type == DT_DIR && entry->d_name[0] != '.';
-}
-
-static int remove_nested(int parent_fd, const char *name, int depth)
-{
-    if (unlinkat(parent_fd, name, AT_REMOVEDIR) == 0)
-        return 0;
-    int error = -errno;
-    _cleanup_close_ int fd = directory_open(parent_fd, name);
-    DIR *dir = fd >= 0 && depth < DEPTH_MAX ? directory_list(fd) : NULL;
-    if (!dir)
-        return error;
-    for (struct dirent *entry; (entry = readdir(dir));)
-        if (is_child(entry))
-            (void)remove_nested(fd, entry->d_name, depth + 1);
-    (void)closedir(dir);
-    return unlinkat(parent_fd, name, AT_REMOVEDIR) < 0 ? -errno : 0;
-}
-
-int directory_remove(int parent_fd, const char *name)
-{
-    return remove_nested(parent_fd, name, 0);
-}
-
-/* kernfs counts child directories as links; -1 if unknown. */
-static int child_count(int dir_fd)
-{
-    struct stat st;
-    return fstat(dir_fd, &st) < 0 ? -1 : (int)st.st_nlink - 2;
-}
-
-static long long now_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
-
-int populated_wait(int events_fd, int timeout_ms)
-{
-    long long deadline = now_ms() + timeout_ms;
-    for (;;) {
-        char text[256];
-        ssize_t len = pread(events_fd, text, sizeof(text) - 1, 0);
-        if (len < 0)
-            return errno == ENODEV ? 0 : -errno; /* removed already */
-        text[len] = '\0';
-        if (text_value(text, "populated") == 0)
-            return 0;
-        long long left = deadline - now_ms();
-        struct pollfd event = {.fd = events_fd, .events = POLLPRI};
-        if (left <= 0 || (poll(&event, 1, (int)left) < 0 && errno != EINTR))
-            return -EAGAIN;
+    leaf_name(cgroup->name, sizeof(cgroup->name));
+    if (mkdirat(cgroup->place_fd, cgroup->name, 0755) < 0)
+        return -errno;
+    int r = fill_leaf(cgroup, cause);
+    if (r < 0) {
+        close_fd(&cgroup->events_fd);
+        close_fd(&cgroup->memory_events_fd);
+        close_fd(&cgroup->kill_fd);
+        close_fd(&cgroup->dir_fd);
+        (void)unlinkat(cgroup->place_fd, cgroup->name, AT_REMOVEDIR);
     }
-}
-
-static int lock_bounded(int dir_fd)
-{
-    long long deadline = now_ms() + LOCK_TIMEOUT_MS;
-    int pause_ms = 1;
-    while (flock(dir_fd, LOCK_EX | LOCK_NB) < 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return -errno;
-        if (now_ms() >= deadline)
-            return -ETIMEDOUT;
-        (void)poll(NULL, 0, pause_ms);
-        pause_ms = pause_ms < LOCK_PAUSE_MS ? pause_ms * 2 : LOCK_PAUSE_MS;
-    }
-    return 0;
-}
-
-/* ---- leftovers of crashed runs ---- */
-
-static void sweep_one(int place_fd, const char *name)
-{
-    _cleanup_close_ int fd = directory_open(place_fd, name);
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return; /* gone, or its owner lives */
-    _cleanup_close_ int events_fd = openat(fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
-    if (events_fd < 0 || file_write(fd, "cgroup.kill", "1") < 0)
-        return;
-    (void)populated_wait(events_fd, SWEEP_WAIT_MS);
-    (void)directory_remove(place_fd, name);
-}
-
-void place_sweep(int place_fd)
-{
-    if (child_count(place_fd) == 0)
-        return;
-    DIR *dir = directory_list(place_fd);
-    if (!dir)
-        return;
-    int seen = 0;
-    for (struct dirent *entry; seen < SWEEP_MAX && (entry = readdir(dir));) {
-        if (!is_child(entry) || !leaf_name_is_ours(entry->d_name))
-            continue;
-        seen++;
-        sweep_one(place_fd, entry->d_name);
-    }
-    (void)closedir(dir);
+    return r;
 }
 
 /* ---- controllers ---- */
@@ -183,7 +135,7 @@ static int control_write(int dir_fd, char sign, unsigned controllers)
     return file_write(dir_fd, "cgroup.subtree_control", text);
 }
 
-int place_enable(int dir_fd, unsigned wanted, unsigned *ret_enabled)
+int place_enable(int dir_fd, unsigned wanted, unsigned *ret_enabled, unsigned *ret_added)
 {
     unsigned enabled;
     int r = file_controllers(dir_fd, "cgroup.subtree_control", &enabled);
@@ -200,42 +152,14 @@ int place_enable(int dir_fd, unsigned wanted, unsigned *ret_enabled)
                 missing &= ~bit;
     }
     *ret_enabled = wanted & (enabled | missing);
+    *ret_added = missing;
     return 0;
 }
 
-/* ---- the leaf ---- */
-
-static int fill_leaf(struct cgroup *cgroup, struct cause cause)
-{
-    cgroup->dir_fd = directory_open(cgroup->place_fd, cgroup->name);
-    if (cgroup->dir_fd < 0)
-        return cgroup->dir_fd;
-    /* Between mkdir and this lock another run's sweep may have taken it for a leftover. */
-    if (flock(cgroup->dir_fd, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK ? -ENOENT : -errno;
-    int r = leaf_limit(cgroup, cause);
-    return r < 0 ? r : leaf_open_events(cgroup);
-}
-
-static int make_leaf(struct cgroup *cgroup, struct cause cause)
-{
-    leaf_name(cgroup->name, sizeof(cgroup->name));
-    if (mkdirat(cgroup->place_fd, cgroup->name, 0755) < 0)
-        return -errno;
-    int r = fill_leaf(cgroup, cause);
-    if (r < 0) {
-        close_fd(&cgroup->events_fd);
-        close_fd(&cgroup->memory_events_fd);
-        close_fd(&cgroup->dir_fd);
-        (void)unlinkat(cgroup->place_fd, cgroup->name, AT_REMOVEDIR);
-    }
-    return r;
-}
-
-static int enable_for(struct cgroup *cgroup, int dir_fd, struct cause cause)
+static int enable_for(struct cgroup *cgroup, int dir_fd, unsigned *ret_added, struct cause cause)
 {
     unsigned enabled = 0;
-    int r = place_enable(dir_fd, cgroup->controllers, &enabled);
+    int r = place_enable(dir_fd, cgroup->controllers, &enabled, ret_added);
     if (r < 0)
         return r;
     char names[32];
@@ -250,7 +174,8 @@ static int enable_for(struct cgroup *cgroup, int dir_fd, struct cause cause)
 
 static int leaf_in_slice(struct cgroup *cgroup, bool fresh, struct cause cause)
 {
-    int r = enable_for(cgroup, cgroup->place_fd, cause);
+    unsigned added;
+    int r = enable_for(cgroup, cgroup->place_fd, &added, cause);
     if (r < 0)
         return r;
     if (!fresh)
@@ -267,7 +192,8 @@ static void slice_leave(int slice_fd)
 
 static int slice_leaf(const struct cgroup_place *place, struct cgroup *cgroup, struct cause cause)
 {
-    int r = enable_for(cgroup, place->fd, cause);
+    unsigned added;
+    int r = enable_for(cgroup, place->fd, &added, cause);
     if (r < 0)
         return r;
     bool fresh = mkdirat(place->fd, SLICE_NAME, 0755) == 0;
@@ -282,15 +208,99 @@ static int slice_leaf(const struct cgroup_place *place, struct cgroup *cgroup, s
     return r;
 }
 
-/* ---- the delegated subtree ---- */
+/* ---- the delegated subtree: its lock ---- */
 
-/* The kernel lets no cgroup have both processes and controllers for its children. */
-static int move_hosts_down(int place_fd)
+static const char *lock_file(int place_fd)
+{
+    struct stat st;
+    bool ours = fstatat(place_fd, PLACE_LOCK, &st, 0) == 0 && st.st_uid == geteuid();
+    return ours ? PLACE_LOCK : HOST_LOCK;
+}
+
+static int lock_open(int place_fd, const char *file)
+{
+    for (int i = 0; i < LEAF_TRIES; i++) {
+        int fd = openat(place_fd, file, O_WRONLY | O_CLOEXEC);
+        if (fd >= 0)
+            return fd;
+        if (errno != ENOENT && errno != ENODEV)
+            return -errno;
+        if (mkdirat(place_fd, HOST_LEAF, 0755) < 0 && errno != EEXIST)
+            return -errno;
+    }
+    return -EOPNOTSUPP;
+}
+
+/* Not if the host leaf went away, and perhaps came again, while we waited. */
+static bool lock_is_the_one(int lock_fd, int place_fd, const char *file)
+{
+    struct stat locked, there;
+    return fstat(lock_fd, &locked) == 0 && fstatat(place_fd, file, &there, 0) == 0 &&
+           locked.st_ino == there.st_ino;
+}
+
+static int place_lock(int place_fd, int timeout_ms, int *ret_lock_fd)
+{
+    const char *file = lock_file(place_fd);
+    struct patience patience = patience_for(timeout_ms);
+    do {
+        _cleanup_close_ int fd = lock_open(place_fd, file);
+        if (fd < 0)
+            return fd;
+        bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+        if (!locked && errno != EWOULDBLOCK && errno != EINTR)
+            return -errno;
+        if (locked && lock_is_the_one(fd, place_fd, file)) {
+            *ret_lock_fd = take_fd(&fd);
+            return 0;
+        }
+    } while (patience_pause(&patience));
+    return -ETIMEDOUT;
+}
+
+/* ---- the delegated subtree: its own processes ---- */
+
+/*
+ * 1: processes have to go first, which the kernel wouldn't say. With the memory controller no
+ * cgroup has both processes and controllers for its children, and enabling answers EBUSY. All
+ * the others of ours are threaded: enabled beside processes they make a thread root of the
+ * directory, in which no box can be. (Not once there are processes further down; so the hosts,
+ * us among them, being in their leaf is enough.)
+ */
+static int is_crowded(int place_fd, unsigned enabled)
+{
+    char first[2];
+    if (enabled & CGROUP_MEMORY)
+        return 0;
+    int r = file_read(place_fd, "cgroup.procs", first, sizeof(first));
+    return r < 0 ? r : first[0] != '\0';
+}
+
+static int make_host_leaf(int place_fd)
 {
     if (mkdirat(place_fd, HOST_LEAF, 0755) < 0 && errno != EEXIST)
         return -errno;
-    _cleanup_close_ int host_fd = directory_open(place_fd, HOST_LEAF);
-    return host_fd < 0 ? host_fd : processes_move(place_fd, host_fd);
+    return directory_open(place_fd, HOST_LEAF);
+}
+
+/* A thread root already (somebody else enabled controllers beside processes): not any more. */
+static int unthread(int place_fd)
+{
+    unsigned enabled = 0;
+    int r = file_controllers(place_fd, "cgroup.subtree_control", &enabled);
+    if (r == 0 && (!enabled || directory_children(place_fd) != 1))
+        return -EOPNOTSUPP;
+    return r < 0 ? r : control_write(place_fd, '-', enabled);
+}
+
+static int move_hosts_down(int place_fd)
+{
+    _cleanup_close_ int host_fd = make_host_leaf(place_fd);
+    int r = host_fd < 0 ? host_fd : processes_move(place_fd, host_fd);
+    if (r != -EOPNOTSUPP)
+        return r;
+    r = unthread(place_fd);
+    return r < 0 ? r : processes_move(place_fd, host_fd);
 }
 
 static void move_hosts_up(int place_fd)
@@ -298,54 +308,100 @@ static void move_hosts_up(int place_fd)
     _cleanup_close_ int host_fd = directory_open(place_fd, HOST_LEAF);
     unsigned enabled;
     /* Only with nothing but the host leaf below: what others made there keeps its limits. */
-    if (host_fd < 0 || child_count(place_fd) != 1 ||
-        file_controllers(place_fd, "cgroup.subtree_control", &enabled) < 0)
+    if (host_fd < 0 || directory_children(place_fd) != 1 ||
+        file_controllers(place_fd, "cgroup.subtree_control", &enabled) < 0) {
+        (void)unlinkat(place_fd, HOST_LEAF, AT_REMOVEDIR); /* there for its lock alone? */
         return;
+    }
     if (enabled && control_write(place_fd, '-', enabled) < 0)
         return;
-    if (processes_move(host_fd, place_fd) == 0)
-        (void)unlinkat(place_fd, HOST_LEAF, AT_REMOVEDIR);
+    struct patience patience = patience_for(MOVE_MS);
+    do {
+        if (processes_move(host_fd, place_fd) < 0 ||
+            unlinkat(place_fd, HOST_LEAF, AT_REMOVEDIR) == 0 || errno != EBUSY)
+            return;
+    } while (patience_pause(&patience));
 }
 
-static int enable_delegated(struct cgroup *cgroup, struct cause cause)
+/* Who is exiting can't be moved any more, and may take its time: again, for a while. */
+static int make_room(struct cgroup *cgroup, bool crowded, unsigned *ret_added, struct cause cause)
 {
-    int r = enable_for(cgroup, cgroup->place_fd, cause);
-    /* Again if a process was born into the place between the move and the enabling. */
-    for (int round = 0; r == -EBUSY && round < LEAF_TRIES; round++) {
-        r = move_hosts_down(cgroup->place_fd);
-        if (r < 0) {
-            cause_set(cause,
-                      "the processes in the delegated cgroup can't be moved to make room "
-                      "for boxes: %s",
-                      error_text(-r));
-            return r == -EBUSY ? -EAGAIN : r;
-        }
-        r = enable_for(cgroup, cgroup->place_fd, cause);
-    }
+    struct patience patience = patience_for(MOVE_MS);
+    int r;
+    do {
+        r = crowded ? move_hosts_down(cgroup->place_fd) : 0;
+        if (r < 0)
+            break;
+        r = enable_for(cgroup, cgroup->place_fd, ret_added, cause);
+        if (r != -EBUSY)
+            return r;
+        crowded = true;
+    } while (patience_pause(&patience));
+    cause_set(cause,
+              "the processes in the delegated cgroup can't be moved to make room for boxes: %s",
+              error_text(-r));
+    return r;
+}
+
+static int enable_delegated(struct cgroup *cgroup, unsigned *ret_added, struct cause cause)
+{
+    unsigned enabled = 0;
+    int r = file_controllers(cgroup->place_fd, "cgroup.subtree_control", &enabled);
+    /* As the last box left it, in nearly every run but the first. */
+    if (r < 0 || ((enabled & CGROUP_MEMORY) && !(cgroup->controllers & ~enabled)))
+        return r;
+    r = is_crowded(cgroup->place_fd, enabled);
+    return r < 0 ? r : make_room(cgroup, r == 1, ret_added, cause);
+}
+
+/* ---- the delegated subtree ---- */
+
+static int leaf_in_delegated(struct cgroup *cgroup, struct cause cause)
+{
+    unsigned added = 0;
+    int r = enable_delegated(cgroup, &added, cause);
+    if (r == 0)
+        r = make_leaf(cgroup, cause);
+    if (r == 0)
+        return 0;
+    /* Under the lock nobody else of ours can have come to need them. */
+    if (added)
+        (void)control_write(cgroup->place_fd, '-', added);
+    move_hosts_up(cgroup->place_fd);
     return r;
 }
 
 static int delegated_leaf(const struct cgroup_place *place, struct cgroup *cgroup,
                           struct cause cause)
 {
-    /* An fd of its own: the lock belongs to the open file, and the place is shared. */
     cgroup->place_fd = directory_open(place->fd, ".");
     if (cgroup->place_fd < 0)
         return cgroup->place_fd;
     if (place->asked)
         (void)fsetxattr(cgroup->place_fd, DELEGATED_MARK, "1", 1, 0);
-    int r = lock_bounded(cgroup->place_fd);
-    if (r < 0)
-        return r;
     place_sweep(cgroup->place_fd);
-    r = enable_delegated(cgroup, cause);
+    _cleanup_close_ int lock_fd = -1;
+    int r = place_lock(cgroup->place_fd, LOCK_MS, &lock_fd);
     if (r == 0)
-        r = make_leaf(cgroup, cause);
-    if (r < 0)
-        move_hosts_up(cgroup->place_fd);
-    (void)flock(cgroup->place_fd, LOCK_UN);
+        r = leaf_in_delegated(cgroup, cause);
     (void)snprintf(cgroup->path, sizeof(cgroup->path), "%.4000s/%s", place->path, cgroup->name);
     return r;
+}
+
+static bool is_host_leaf_empty(int place_fd)
+{
+    char text[256];
+    return file_read(place_fd, HOST_LEAF "/cgroup.events", text, sizeof(text)) == 0 &&
+           text_value(text, "populated") == 0;
+}
+
+static void delegated_leave(int place_fd)
+{
+    _cleanup_close_ int lock_fd = -1;
+    bool last = directory_children(place_fd) <= 1;
+    if ((last || is_host_leaf_empty(place_fd)) &&
+        place_lock(place_fd, last ? LOCK_MS : 0, &lock_fd) == 0)
+        move_hosts_up(place_fd);
 }
 
 /* ---- both ---- */
@@ -365,11 +421,8 @@ int place_leaf(const struct cgroup_place *place, struct cgroup *cgroup, struct c
 
 void place_leave(enum cgroup_kind kind, int place_fd)
 {
-    if (kind == CGROUP_SLICE) {
+    if (kind == CGROUP_SLICE)
         slice_leave(place_fd);
-    } else if (kind == CGROUP_DELEGATED && child_count(place_fd) == 1) {
-        if (lock_bounded(place_fd) == 0)
-            move_hosts_up(place_fd);
-        (void)flock(place_fd, LOCK_UN);
-    }
+    else if (kind == CGROUP_DELEGATED)
+        delegated_leave(place_fd);
 }

@@ -347,9 +347,11 @@ static int fill_scope(struct cgroup *cgroup, pid_t pid, struct cause cause)
     int r = make_child(cgroup->place_fd, HOST_LEAF, cgroup->keeper.pid, &host_fd);
     if (r == 0)
         r = make_child(cgroup->place_fd, cgroup->name, pid, &cgroup->dir_fd);
-    unsigned enabled = 0, wanted = cgroup->controllers;
     if (r == 0)
-        r = place_enable(cgroup->place_fd, wanted, &enabled);
+        r = kill_lock(cgroup->dir_fd, &cgroup->kill_fd);
+    unsigned enabled = 0, added, wanted = cgroup->controllers;
+    if (r == 0)
+        r = place_enable(cgroup->place_fd, wanted, &enabled, &added);
     cgroup->controllers = enabled;
     if (r == 0)
         r = leaf_limit(cgroup, cause);

@@ -6,169 +6,18 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#include "kernel/cgroup.h"
+#include "cgroup_test.h"
 
-#define MIB (1024ULL * 1024)
-
-enum { TEST_SECONDS = 60, NOT_HERE = 77 };
-
-__attribute__((format(printf, 3, 4))) static void fail(int line, const char *what,
-                                                       const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    (void)fprintf(stderr, "  line %d: %s: %s\n", line, what, text);
-    _exit(1);
-}
-/* Ends the process on a false one: `check(a == b, "what was seen: %d", a)`. */
-#define check(condition, ...)                                                                      \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            fail(__LINE__, #condition, " " __VA_ARGS__);                                           \
-    } while (0)
-
-static const struct cgroup_limits small = {.memory_bytes = 64 * MIB, .pids = 16, .cpus_milli = 500};
-
-static const struct {
-    const char *name;
-    enum cgroup_kind kind;
-    const char *cause; /* what it says where there is none */
-} settings[] = {
-    {"root", CGROUP_SLICE, NULL},          {"user", CGROUP_DELEGATED, NULL},
-    {"session", CGROUP_SCOPE, NULL},       {"none", CGROUP_NONE_HERE, "loginctl enable-linger"},
-    {"service", CGROUP_DELEGATED, NULL},   {"service-root", CGROUP_DELEGATED, NULL},
-    {"container", CGROUP_DELEGATED, NULL}, {"readonly", CGROUP_NONE_HERE, "Read-only file system"},
-};
-
-static const char *expected_cause;
-
-static enum cgroup_kind expected(void)
-{
-    const char *name = getenv("HUTCH_VM_SETTING");
-    check(name != NULL, "HUTCH_VM_SETTING is not set");
-    for (size_t i = 0; i < ARRAY_LEN(settings); i++)
-        if (strcmp(settings[i].name, name) == 0) {
-            expected_cause = settings[i].cause;
-            return settings[i].kind;
-        }
-    check(0, "unknown setting %s", name);
-    abort();
-}
-
-/* ---- a process in the box ---- */
-
-typedef void program_fn(void);
-
-static pid_t clone_into(int dir_fd)
-{
-    struct clone_args args = {.exit_signal = SIGCHLD};
-    if (dir_fd >= 0) {
-        args.flags = CLONE_INTO_CGROUP;
-        args.cgroup = (uint64_t)dir_fd;
-    }
-    return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-}
-
-static struct cgroup_keeper start_keeper(void)
-{
-    int hold[2];
-    check(pipe2(hold, O_CLOEXEC) == 0, "%s", strerror(errno));
-    struct clone_args args = {.flags = CLONE_PIDFD};
-    struct cgroup_keeper keeper = {.pidfd = -1, .hold_fd = hold[1]};
-    args.pidfd = (uint64_t)(uintptr_t)&keeper.pidfd;
-    keeper.pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-    check(keeper.pid >= 0, "%s", strerror(errno));
-    if (keeper.pid == 0) {
-        char byte;
-        (void)dup2(hold[0], 0);
-        (void)close_range(1, ~0U, 0);
-        (void)!read(0, &byte, 1);
-        _exit(0);
-    }
-    (void)close(hold[0]);
-    return keeper;
-}
-
-/* Starts `program` in the leaf; a deferred one waits at a pipe until it was adopted. */
-static pid_t start(struct cgroup *cgroup, program_fn *program)
-{
-    int go[2];
-    check(pipe2(go, O_CLOEXEC) == 0);
-    pid_t pid = clone_into(cgroup->dir_fd);
-    check(pid >= 0, "clone3: %s", strerror(errno));
-    if (pid == 0) {
-        char byte;
-        (void)close(go[1]);
-        ssize_t len = read(go[0], &byte, 1);
-        /* As the exec of a real box would: the lock must end with its owner. */
-        (void)close_range(3, ~0U, 0);
-        if (len == 1)
-            program();
-        _exit(0);
-    }
-    struct hutch_error err = {0};
-    struct cgroup_keeper keeper = {0};
-    int r = 0;
-    if (cgroup->deferred) {
-        keeper = start_keeper();
-        r = cgroup_adopt(cgroup, pid, &keeper, &err);
-    }
-    check(r == 0, "adopt: %s", err.message);
-    check(write(go[1], "g", 1) == 1);
-    (void)close(go[0]);
-    (void)close(go[1]);
-    return pid;
-}
-
-static int wait_for(pid_t pid)
-{
-    int status;
-    check(waitpid(pid, &status, 0) == pid);
-    return status;
-}
-
-static struct cgroup create(const struct cgroup_limits *limits)
-{
-    struct cgroup cgroup = CGROUP;
-    struct hutch_error err = {0};
-    char cause[CGROUP_CAUSE_TEXT];
-    int r = cgroup_create(NULL, limits, CGROUP_ALL, &cgroup, cause, sizeof(cause), &err);
-    check(r == 0, "create: %d, %s%s", r, cause, err.message);
-    check(cgroup.controllers == CGROUP_ALL, "%s", cause);
-    check(cause[0] == '\0', "it is %s", cause);
-    return cgroup;
-}
-
-static void destroy(struct cgroup *cgroup)
-{
-    struct hutch_error err = {0};
-    check(cgroup_destroy(cgroup, 5000, &err) == 0, "destroy: %s", err.message);
-}
-
-static void text_of(int dir_fd, const char *file, char text[static 128])
-{
-    int fd = openat(dir_fd, file, O_RDONLY | O_CLOEXEC);
-    check(fd >= 0, "%s: %s", file, strerror(errno));
-    ssize_t len = read(fd, text, 127);
-    check(len > 0);
-    text[len - 1] = '\0';
-    (void)close(fd);
-}
+enum { TEST_SECONDS = 60 };
 
 /* ---- what runs in it ---- */
 
@@ -187,12 +36,6 @@ static void eat_200m(void)
 static void eat_40m(void)
 {
     touch(40 * MIB);
-}
-
-static void sleep_on(void)
-{
-    for (;;)
-        pause();
 }
 
 static void child_eats(void)
@@ -222,14 +65,7 @@ static void spin(void)
         ;
 }
 
-static void nothing(void) {}
-
 /* ---- tests ---- */
-
-/* Where nothing can be had the other tests have nothing to look at. */
-#define NEED_CGROUP()                                                                              \
-    if (expected() == CGROUP_NONE_HERE)                                                            \
-    _exit(NOT_HERE)
 
 static void is_found_where_the_setting_has_it(void)
 {
@@ -342,7 +178,9 @@ static void ends_a_fork_bomb_at_once(void)
     struct cgroup_usage usage = {0};
     while (usage.pids_denied < 100)
         check(cgroup_usage(&cgroup, &usage, NULL) == 0);
-    destroy(&cgroup);
+    /* Half a CPU is what they have for their ends, too. */
+    struct hutch_error err = {0};
+    check(cgroup_destroy(&cgroup, 40000, &err) == 0, "destroy: %s", err.message);
     (void)wait_for(pid);
 }
 
@@ -423,11 +261,6 @@ static pid_t crashing_owner(char path[static CGROUP_PATH_TEXT])
     return pid;
 }
 
-static bool is_there(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
-
 static void sweeps_what_a_dead_owner_left_and_nothing_else(void)
 {
     NEED_CGROUP();
@@ -449,18 +282,10 @@ static void sweeps_what_a_dead_owner_left_and_nothing_else(void)
     destroy(&other);
 }
 
-static void own_path(char text[static 512])
-{
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    check(file != NULL);
-    check(fgets(text, 512, file) != NULL);
-    (void)fclose(file);
-}
-
 static void leaves_no_directory_and_puts_processes_back(void)
 {
     NEED_CGROUP();
-    char before[512], after[512], path[CGROUP_PATH_TEXT];
+    char before[CGROUP_PATH_TEXT], after[CGROUP_PATH_TEXT], path[CGROUP_PATH_TEXT];
     own_path(before);
     struct cgroup cgroup = create(&small);
     pid_t pid = start(&cgroup, nothing);
@@ -544,14 +369,7 @@ static void tells_what_it_costs(void)
            started / RUNS, destroyed / RUNS);
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} tests[] = {
-#define TEST(name)                                                                                 \
-    {                                                                                              \
-#name, name                                                                                \
-    }
+static const struct vm_test tests[] = {
     TEST(is_found_where_the_setting_has_it),
     TEST(has_its_limits_before_a_process),
     TEST(ends_a_process_over_the_memory_limit),
@@ -569,13 +387,13 @@ static const struct {
     TEST(tells_what_it_costs),
 };
 
-static int run_one(size_t index)
+static int run_one(const struct vm_test *test)
 {
     (void)fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
         (void)alarm(TEST_SECONDS);
-        tests[index].run();
+        test->run();
         (void)fflush(stdout);
         _exit(0);
     }
@@ -584,17 +402,24 @@ static int run_one(size_t index)
     return status;
 }
 
+static void run_all(const struct vm_test *all, size_t len, size_t *passed, size_t *failed)
+{
+    for (size_t i = 0; i < len; i++) {
+        int status = run_one(&all[i]);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_HERE)
+            continue;
+        (void)printf("%s %s\n", status == 0 ? "ok  " : "FAIL", all[i].name);
+        *passed += status == 0;
+        *failed += status != 0;
+    }
+}
+
 int main(void)
 {
     size_t passed = 0, failed = 0;
-    for (size_t i = 0; i < ARRAY_LEN(tests); i++) {
-        int status = run_one(i);
-        if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_HERE)
-            continue;
-        (void)printf("%s %s\n", status == 0 ? "ok  " : "FAIL", tests[i].name);
-        passed += status == 0;
-        failed += status != 0;
-    }
+    run_all(tests, ARRAY_LEN(tests), &passed, &failed);
+    run_all(place_tests, place_tests_len, &passed, &failed);
+    run_all(neighbour_tests, neighbour_tests_len, &passed, &failed);
     (void)printf("%zu passed, %zu failed, 0 skipped\n", passed, failed);
     return failed == 0 ? 0 : 1;
 }
