@@ -21,6 +21,7 @@
     X(mount_root)                                                                                  \
     X(fill_root)                                                                                   \
     X(no_user_namespaces)                                                                          \
+    X(socket_buffers)                                                                              \
     X(mask)                                                                                        \
     X(pivot)                                                                                       \
     X(detach_old_root)                                                                             \

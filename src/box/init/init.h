@@ -18,6 +18,7 @@ struct init {
     int signal_fd;
     int proc_fd; /* the box's /proc, opened before the filter */
     int64_t deadline_ns;
+    uint64_t socket_bytes; /* what one socket can hold */
     int hurried; /* the box has been reniced, so that the sampler gets its turn */
     uint64_t cpu_raw_us, cpu_gone_us; /* the last sum, and what vanished from it meanwhile */
     uint64_t memory_peak;

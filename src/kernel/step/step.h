@@ -62,6 +62,7 @@ int step_oom_score(struct step_state *s);
 int step_non_dumpable(struct step_state *s);
 int step_host_name(struct step_state *s);
 int step_loopback(struct step_state *s);
+int step_socket_buffers(struct step_state *s);
 int step_rlimits(struct step_state *s);
 /* mount.c, root.c */
 int step_private_mounts(struct step_state *s);
