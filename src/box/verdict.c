@@ -42,6 +42,7 @@ static bool reached_own_limit(const struct cgroup_usage *counted)
 /* Only numbers of the cgroup's make `usage` one that isn't sampled. */
 static void usage_of_cgroup(struct hutch_run *run, const struct cgroup_usage *counted)
 {
+    const uint64_t init_threads = run->host.facts.cgroup_memory ? 1 : 2;
     struct usage *usage = &run->result->usage;
     bool all = take_if_known(&usage->cpu_us, counted->cpu_usec);
 
@@ -51,7 +52,7 @@ static void usage_of_cgroup(struct hutch_run *run, const struct cgroup_usage *co
     all = take_if_known(&usage->memory_peak_bytes, counted->memory_peak_bytes) && all;
     all = take_if_known(&usage->pids_peak, counted->pids_peak) && all;
     if (counted->pids_peak != CGROUP_UNKNOWN)
-        usage->pids_peak = larger(counted->pids_peak, 2) - 1; /* less init */
+        usage->pids_peak = larger(counted->pids_peak, init_threads + 1) - init_threads;
     all = take_if_known(&usage->pids_denied, counted->pids_denied) && all;
     usage->sampled = !all;
 }

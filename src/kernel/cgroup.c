@@ -95,7 +95,9 @@ static int limit_memory(const struct cgroup *cgroup, struct cause cause)
 static int limit_pids(const struct cgroup *cgroup, struct cause cause)
 {
     (void)cause;
-    return write_number(cgroup->dir_fd, "pids.max", cgroup->limits.pids);
+    /* Where no cgroup counts memory, init has a second thread that does. */
+    uint64_t watchdog = cgroup->controllers & CGROUP_MEMORY ? 0 : 1;
+    return write_number(cgroup->dir_fd, "pids.max", cgroup->limits.pids + watchdog);
 }
 
 static int limit_cpu(const struct cgroup *cgroup, struct cause cause)

@@ -53,7 +53,7 @@
 /* 0: no limit of this kind. */
 struct cgroup_limits {
     uint64_t memory_bytes;
-    uint64_t pids;
+    uint64_t pids;       /* one more where no cgroup counts memory: the watchdog's thread */
     uint64_t cpus_milli; /* 500 is half a CPU */
 };
 

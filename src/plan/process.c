@@ -211,8 +211,8 @@ static void add_rlimits(struct builder *b)
     builder_rlimit(b, RLIMIT_MSGQUEUE, 0, false);
     builder_rlimit(b, RLIMIT_RTPRIO, 0, false);
     builder_rlimit(b, RLIMIT_MEMLOCK, 8U << 20, false);
-    if (!b->facts->cgroup_pids) /* per user namespace, so per box; init counts too */
-        builder_rlimit(b, RLIMIT_NPROC, limits->pids + 1, false);
+    if (!b->facts->cgroup_pids) /* per user namespace, so per box; init's threads count too */
+        builder_rlimit(b, RLIMIT_NPROC, limits->pids + (watched ? 2 : 1), false);
     if (limits->cpu_time_ms != 0) /* the last resort: whole seconds, each process on its own */
         builder_rlimit(b, RLIMIT_CPU, limits->cpu_time_ms / 1000 + 2, false);
 }

@@ -176,12 +176,15 @@ Test(review2, shared_memory_without_a_file_does_not_pass_by_the_limit)
 Test(review2, shared_memory_without_a_file_is_refused_where_a_watchdog_counts)
 {
     _cleanup_tempdir_ struct tempdir dir = tempdir_new();
-    static const char *const attempts[] = {"map_shared", "map_shared_validate", "sndbuf",
-                                           "rcvbuf",     "sndbuf_high",         NULL};
+    static const char *const attempts[] = {
+        "map_shared", "map_shared_validate", "memfd", "shmget", "sndbuf",
+        "rcvbuf",     "sndbuf_high",         NULL};
     if (watchdog_counts()) {
         expect_denied(attempts, NULL);
         expect_denied(attempts, LIST("--policy", "python"));
+        expect_denied(attempts, LIST("--policy", "node"));
         expect_denied(attempts, everything(&dir));
+        expect_answer(LIST("map_zero"), "ENODEV", everything(&dir));
     } else {
         expect_allowed(LIST("map_shared", "sndbuf", "rcvbuf"), NULL);
     }

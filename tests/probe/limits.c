@@ -120,6 +120,19 @@ static int map_shared_file(const char *arg)
     int fd = plain(name_in(arg, "map"));
     return fd < 0 || ftruncate(fd, PAGE) < 0 ? errno : map(MAP_SHARED, fd);
 }
+static int memfd(const char *arg)
+{
+    return (void)arg, RESULT(syscall(SYS_memfd_create, "plain", 0));
+}
+static int shmget_plain(const char *arg)
+{
+    return (void)arg, RESULT(shmget(IPC_PRIVATE, PAGE, IPC_CREAT | 0600));
+}
+static int map_zero(const char *arg)
+{
+    int fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
+    return (void)arg, fd < 0 ? errno : map(MAP_SHARED, fd);
+}
 static int map_huge(const char *arg)
 {
     return (void)arg, map(MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1);
@@ -227,6 +240,9 @@ const struct attempt LIMITS[] = {
     {"map_shared_validate", map_shared_validate},
     {"map_private", map_private},
     {"map_shared_file", map_shared_file},
+    {"memfd", memfd},
+    {"shmget", shmget_plain},
+    {"map_zero", map_zero},
     {"map_huge", map_huge},
     {"memfd_huge", memfd_huge},
     {"shmget_huge", shmget_huge},

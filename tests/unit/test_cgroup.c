@@ -308,6 +308,6 @@ Test(cgroup, takes_back_a_memory_limit_that_it_could_not_complete)
     cr_assert_eq(file_read(cgroup.dir_fd, "memory.swap.max", text, sizeof(text)), 0);
     cr_assert_str_eq(text, "max");
     cr_assert_eq(file_read(cgroup.dir_fd, "pids.max", text, sizeof(text)), 0);
-    cr_assert_str_eq(text, "7");
+    cr_assert_str_eq(text, "8"); /* init counts memory in a thread of its own then */
     end_leaf(cgroup.dir_fd, path);
 }

@@ -90,7 +90,8 @@ void init_main(void)
 #ifdef HUTCH_TESTING
     step_fault_countdown = (int)init.steps.plan->fault_call - 1;
 #endif
-    if (init_build(&init) < 0 || init_guard(&init) < 0 || init_hear_program(&init) < 0)
+    if (init_build(&init) < 0 || init_guard(&init) < 0 || exact_start(&init) < 0 ||
+        init_hear_program(&init) < 0)
         init_exit(1);
     init_loop(&init);
 }

@@ -1,33 +1,21 @@
 /*
  * watch.c - how much the box uses, where no cgroup counts it.
  *
- * What is added up: for every process RssAnon + RssShmem + VmSwap + VmPTE of /proc/PID/status
- * (page tables count: one process hid 200 MiB in them; pages of read-only files are the host's),
- * and what the box's tmpfs holds. Shared pages count once per process there; only when that sum
- * passes the limit, and there are processes to share anything, is the exact Pss of smaps_rollup
- * read in its place. That is a walk of the page tables, which a process that fills them faster
- * than they are walked can make last: one with many of them counts as it is. Sockets beyond a few
- * count with what their buffers can hold. What is none of these (memfds, System V segments, shared
- * anonymous maps) is refused by the watchdog variant of every profile.
+ * What is added up: for every process RssAnon + VmSwap + VmPTE of /proc/PID/status (pages of files
+ * are the host's or the tmpfs's), what the box's tmpfs holds, what the kernel needs for memory
+ * maps, and, beyond a few, what sockets can hold. Pages that processes share since a fork count
+ * once for each there; only when that sum passes the limit, and no process alone does, is the
+ * second thread asked for the exact one (watch_exact.c). It may be kept waiting by the box: without
+ * an answer in time the first sum stands. What would be memory of none of these (memfds, System V
+ * segments, shared anonymous maps) is refused by the watchdog variant of every profile.
  */
 #include "box/init/init.h"
+#include "box/init/watch_proc.h"
 #include "kernel/step/sys.h"
 
 #include <linux/fcntl.h>
-#include <linux/kcmp.h>
 
 #define NS_PER_MS 1000000LL
-#define PRIO_ONE_PROCESS 0
-#define PAGE_BYTES 4096U
-#define CLOCK_TICKS_US 10000U /* USER_HZ is 100 on x86-64 */
-
-struct dir_entry {
-    uint64_t inode;
-    int64_t offset;
-    unsigned short size;
-    unsigned char type;
-    char name[];
-};
 
 struct fs_stat { /* struct statfs of x86-64 */
     int64_t type, block_size;
@@ -38,250 +26,6 @@ struct fs_stat { /* struct statfs of x86-64 */
 int watch_wanted(const struct init *init)
 {
     return init->steps.plan->memory_bytes != 0 || init->steps.plan->cpu_time_ms != 0;
-}
-
-static long read_file(int dir, const char *pid, const char *file, char *buf, size_t cap)
-{
-    char path[48];
-    size_t len = 0;
-    long fd, n;
-
-    text_add(path, sizeof(path), &len, pid);
-    text_add(path, sizeof(path), &len, "/");
-    text_add(path, sizeof(path), &len, file);
-    fd = sys_call(__NR_openat, dir, path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return fd;
-    n = sys_call(__NR_read, fd, buf, cap - 1);
-    sys_close((int)fd);
-    buf[n > 0 ? n : 0] = '\0';
-    return n;
-}
-
-static uint64_t parse_number(const char *p)
-{
-    uint64_t value = 0;
-
-    while (*p == ' ' || *p == '\t')
-        p++;
-    while (*p >= '0' && *p <= '9')
-        value = value * 10 + (uint64_t)(*p++ - '0');
-    return value;
-}
-
-static int starts_with(const char *text, const char *prefix)
-{
-    while (*prefix != '\0')
-        if (*text++ != *prefix++)
-            return 0;
-    return 1;
-}
-
-/* The number after `key` at the start of a line; 0 if there is none. */
-static uint64_t field(const char *text, const char *key)
-{
-    for (const char *p = text; *p != '\0'; p++)
-        if ((p == text || p[-1] == '\n') && starts_with(p, key))
-            return parse_number(p + text_len(key));
-    return 0;
-}
-
-static uint64_t four_numbers(const char *p)
-{
-    uint64_t sum = 0;
-
-    for (int i = 0; i < 4; i++) {
-        sum += parse_number(p);
-        while (*p == ' ')
-            p++;
-        while (*p != '\0' && *p != ' ')
-            p++;
-    }
-    return sum;
-}
-
-/* utime, stime, and cutime, cstime for the children that it has waited for: fields 14 to 17,
- * counted from the last ')' because a name may hold anything. */
-static uint64_t process_cpu_us(int dir, const char *pid, char *buf, size_t cap)
-{
-    const char *p, *after;
-    int spaces = 0;
-
-    if (read_file(dir, pid, "stat", buf, cap) <= 0)
-        return 0;
-    after = buf;
-    for (p = buf; *p != '\0'; p++)
-        if (*p == ')')
-            after = p;
-    for (p = after; *p != '\0' && spaces < 12; p++)
-        spaces += *p == ' ';
-    return four_numbers(p) * CLOCK_TICKS_US;
-}
-
-static uint64_t exact_kib(int dir, const char *pid, uint64_t rough, uint64_t tables, char *buf,
-                          size_t cap)
-{
-    if (read_file(dir, pid, "smaps_rollup", buf, cap) <= 0)
-        return rough;
-    return field(buf, "Pss:") + field(buf, "SwapPss:") + tables;
-}
-
-static long open_threads(const struct init *init, const char *pid)
-{
-    char path[48];
-    size_t len = 0;
-
-    text_add(path, sizeof(path), &len, pid);
-    text_add(path, sizeof(path), &len, "/task");
-    return sys_call(__NR_openat, init->proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-}
-
-/* Every thread: a nice value is a thread's own. Raising it needs no privilege. */
-static void renice(const struct init *init, const char *pid)
-{
-    char entries[2048] __attribute__((aligned(8)));
-    long fd = open_threads(init, pid);
-    long n;
-
-    if (fd < 0)
-        return;
-    while ((n = sys_call(__NR_getdents64, fd, entries, sizeof(entries))) > 0)
-        for (long at = 0; at < n;) {
-            const struct dir_entry *entry = (const void *)(entries + at);
-            if (entry->name[0] != '.')
-                (void)sys_call(__NR_setpriority, PRIO_ONE_PROCESS, parse_number(entry->name),
-                               init->steps.plan->nice);
-            at += entry->size;
-        }
-    sys_close((int)fd);
-}
-
-#define TID_TEXT 12
-#define STATUS_TEXT 8192
-
-/* What one process's memory is read from: its status, and the name in /proc that it stands
- * under. */
-struct memory_entry {
-    char tid[TID_TEXT];
-    char status[STATUS_TEXT];
-};
-
-static int has_memory(const struct memory_entry *entry)
-{
-    return field(entry->status, "VmSize:") != 0;
-}
-
-/* In place of a status that is longer than our buffer (a caller with very many groups): the
- * resident pages alone, the second number of statm. */
-static uint64_t resident_bytes(int dir, const char *pid, char *buf, size_t cap)
-{
-    const char *p = buf;
-
-    if (read_file(dir, pid, "statm", buf, cap) <= 0)
-        return 0;
-    while (*p != '\0' && *p != ' ')
-        p++;
-    return parse_number(p) * PAGE_BYTES;
-}
-
-static int read_entry(const struct init *init, const char *tid, struct memory_entry *entry)
-{
-    size_t len = 0;
-
-    text_add(entry->tid, sizeof(entry->tid), &len, tid);
-    return read_file(init->proc_fd, tid, "status", entry->status, sizeof(entry->status)) > 0;
-}
-
-/* A process whose first thread has ended shows nothing of the memory that its others go on
- * using. Every thread has an entry of its own in /proc, though it isn't listed there. */
-static void find_memory(const struct init *init, const char *pid, struct memory_entry *entry)
-{
-    char entries[2048] __attribute__((aligned(8)));
-    long fd = open_threads(init, pid);
-    long n;
-
-    if (fd < 0)
-        return;
-    while (!has_memory(entry) && (n = sys_call(__NR_getdents64, fd, entries, sizeof(entries))) > 0)
-        for (long at = 0; at < n && !has_memory(entry);) {
-            const struct dir_entry *thread = (const void *)(entries + at);
-            if (thread->name[0] != '.')
-                (void)read_entry(init, thread->name, entry);
-            at += thread->size;
-        }
-    sys_close((int)fd);
-}
-
-/* Between vfork() and its exec a child has its parent's memory, all of it, and no other: it counts
- * with the parent. */
-static int is_parents_memory(const struct memory_entry *entry)
-{
-    uint64_t parent = field(entry->status, "PPid:");
-
-    return parent > 1 && sys_call(__NR_kcmp, parse_number(entry->tid), parent, KCMP_VM, 0, 0) == 0;
-}
-
-/* Page tables are a 512th of what they map. */
-#define TABLES_PART 16
-
-static uint64_t memory_kib(const struct init *init, struct memory_entry *entry, int exact)
-{
-    const char *status = entry->status;
-    uint64_t tables = field(status, "VmPTE:");
-    uint64_t rough =
-        field(status, "RssAnon:") + field(status, "RssShmem:") + field(status, "VmSwap:") + tables;
-
-    if (!exact)
-        return rough;
-    if (is_parents_memory(entry))
-        return 0;
-    if (tables << 10 >= init->steps.plan->memory_bytes / TABLES_PART)
-        return rough;
-    return exact_kib(init->proc_fd, entry->tid, rough, tables, entry->status,
-                     sizeof(entry->status));
-}
-
-static void add_process(struct init *init, const char *pid, int exact, struct watch_sample *sample)
-{
-    struct memory_entry entry;
-
-    entry.status[STATUS_TEXT - 2] = '\0';
-    if (!read_entry(init, pid, &entry))
-        return; /* ended meanwhile */
-    sample->pids += field(entry.status, "Threads:");
-    sample->processes++;
-    if (init->hurried)
-        renice(init, pid);
-    if (!has_memory(&entry))
-        find_memory(init, pid, &entry);
-    if (entry.status[STATUS_TEXT - 2] != '\0')
-        sample->memory_bytes += resident_bytes(init->proc_fd, pid, entry.status, STATUS_TEXT);
-    else
-        sample->memory_bytes += memory_kib(init, &entry, exact) << 10;
-    if (init->steps.plan->cpu_time_ms != 0)
-        sample->cpu_us += process_cpu_us(init->proc_fd, pid, entry.status, sizeof(entry.status));
-}
-
-static void add_entries(struct init *init, const char *entries, long len, int exact,
-                        struct watch_sample *sample)
-{
-    for (long at = 0; at < len;) {
-        const struct dir_entry *entry = (const void *)(entries + at);
-        int is_pid = entry->name[0] >= '1' && entry->name[0] <= '9';
-        if (is_pid && !text_equal(entry->name, "1"))
-            add_process(init, entry->name, exact, sample);
-        at += entry->size;
-    }
-}
-
-static void add_processes(struct init *init, int exact, struct watch_sample *sample)
-{
-    char entries[4096] __attribute__((aligned(8)));
-    long n;
-
-    (void)sys_call(__NR_lseek, init->proc_fd, 0, 0);
-    while ((n = sys_call(__NR_getdents64, init->proc_fd, entries, sizeof(entries))) > 0)
-        add_entries(init, entries, n, exact, sample);
 }
 
 static uint64_t tmpfs_bytes(const struct init *init)
@@ -336,7 +80,9 @@ int watch_open(struct init *init)
     init->steps.object = "/proc of the box";
     init->proc_fd =
         (int)step_call(__NR_openat, AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    return init->proc_fd < 0 ? init->proc_fd : 0;
+    if (init->proc_fd < 0)
+        return init->proc_fd;
+    return init->steps.plan->memory_bytes != 0 ? exact_open(init) : 0;
 }
 
 static uint64_t socket_bytes(const struct init *init)
@@ -346,9 +92,9 @@ static uint64_t socket_bytes(const struct init *init)
 
     if (!plan_has(&init->steps, LAYER_NET_NS))
         return 0; /* whose sockets they are isn't told */
-    if (read_file(init->proc_fd, "self", "net/sockstat", buf, sizeof(buf)) <= 0)
+    if (proc_read(init->proc_fd, "self", "net/sockstat", buf, sizeof(buf)) <= 0)
         return 0;
-    bytes = field(buf, "sockets: used") * init->socket_bytes;
+    bytes = proc_field(buf, "sockets: used") * init->socket_bytes;
     return bytes > FREE_SOCKETS_BYTES ? bytes - FREE_SOCKETS_BYTES : 0;
 }
 
@@ -385,19 +131,70 @@ static uint64_t keep_cpu(struct init *init, uint64_t raw_us)
     return raw_us + init->cpu_gone_us;
 }
 
+/* A child has its parent's nice value, and nobody can lower one: it takes few rounds. */
+static int is_time_to_renice(const struct init *init)
+{
+    return init->hurried != 0 && (init->hurried <= 4 || init->hurried % 16 == 0);
+}
+
+struct round {
+    struct init *init;
+    struct watch_sample *sample;
+};
+
+static void add_process(void *arg, const char *pid)
+{
+    const struct round *round = arg;
+    struct init *init = round->init;
+    struct watch_sample *sample = round->sample;
+    const uint64_t number = proc_number(pid);
+    struct proc_entry entry;
+    uint64_t bytes;
+
+    if (!proc_find(init->proc_fd, pid, &entry))
+        return; /* ended meanwhile */
+    sample->pids += proc_field(entry.status, "Threads:");
+    sample->processes++;
+    if (is_time_to_renice(init))
+        proc_renice(init->proc_fd, pid, init->steps.plan->nice);
+    bytes = proc_rough_bytes(init->proc_fd, &entry);
+    sample->memory_bytes += bytes;
+    if (number <= init->doubt.highest_pid)
+        sample->older_bytes += bytes;
+    if (number > sample->highest_pid)
+        sample->highest_pid = number;
+    if (bytes > sample->largest_bytes)
+        sample->largest_bytes = bytes;
+    if (init->steps.plan->cpu_time_ms != 0)
+        sample->cpu_us += proc_cpu_us(init->proc_fd, pid);
+}
+
+/* What the largest process has is there, however much of it others share; how much of the rest is
+ * theirs alone is in doubt. */
+static void settle(struct init *init, uint64_t rest, struct watch_sample *sample)
+{
+    const uint64_t limit = init->steps.plan->memory_bytes;
+    const uint64_t least = rest + sample->largest_bytes;
+
+    if (sample->memory_bytes <= limit)
+        doubt_is_over(init);
+    else if (least > limit)
+        sample->memory_bytes = least;
+    else
+        doubt_settle(init, rest, sample);
+}
+
 void watch_sample(struct init *init, struct watch_sample *ret_sample)
 {
-    const uint64_t files = tmpfs_bytes(init) + socket_bytes(init);
-    const uint64_t limit = init->steps.plan->memory_bytes;
-    const struct watch_sample empty = {.memory_bytes = files, .cpu_us = reaped_cpu_us()};
-    struct watch_sample sample = empty;
+    const uint64_t rest = tmpfs_bytes(init) + socket_bytes(init) + exact_maps_bytes(init);
+    struct watch_sample sample = {.memory_bytes = rest, .cpu_us = reaped_cpu_us()};
+    struct round round = {init, &sample};
 
-    add_processes(init, 0, &sample);
-    init->hurried = is_in_hurry(init, &sample);
-    if (limit != 0 && sample.memory_bytes > limit && sample.processes > 1) {
-        sample = empty;
-        add_processes(init, 1, &sample);
-    }
+    doubt_before_round(init);
+    proc_each(init->proc_fd, add_process, &round);
+    init->hurried = is_in_hurry(init, &sample) ? init->hurried + 1 : 0;
+    if (init->steps.plan->memory_bytes != 0)
+        settle(init, rest, &sample);
     sample.cpu_us = keep_cpu(init, sample.cpu_us);
     *ret_sample = sample;
 }
@@ -413,5 +210,5 @@ int64_t watch_interval_ns(const struct init *init, const struct watch_sample *sa
 
     if (limit != 0)
         ms = limit > sample->memory_bytes ? (limit - sample->memory_bytes) / FILL_BYTES_PER_MS : 1;
-    return (int64_t)(ms < 1 ? 1 : ms > 20 ? 20 : ms) * NS_PER_MS;
+    return (int64_t)(ms < 1 || sample->undecided ? 1 : ms > 20 ? 20 : ms) * NS_PER_MS;
 }
