@@ -46,8 +46,8 @@ static void usage_of_cgroup(struct hutch_run *run, const struct cgroup_usage *co
     struct usage *usage = &run->result->usage;
     bool all = take_if_known(&usage->cpu_us, counted->cpu_usec);
 
-    if (was_oom_killed(counted) &&
-        reached_own_limit(counted)) /* before 5.19 there is no peak, but memory.max was reached */
+    /* Before 5.19 there is no peak, but memory.max was reached. */
+    if (was_oom_killed(counted) && reached_own_limit(counted))
         usage->memory_peak_bytes = run->request->limits.memory_bytes;
     all = take_if_known(&usage->memory_peak_bytes, counted->memory_peak_bytes) && all;
     all = take_if_known(&usage->pids_peak, counted->pids_peak) && all;
