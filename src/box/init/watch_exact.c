@@ -107,6 +107,15 @@ static int is_parents_memory(const struct proc_entry *entry)
     return parent > 1 && sys_call(__NR_kcmp, proc_number(entry->tid), parent, KCMP_VM, 0, 0) == 0;
 }
 
+/* As long as there are more to come, the sum says how many there are at least. */
+static void keep_maps(const struct sum *sum, int whole)
+{
+    const uint64_t now = maps_bytes(sum);
+
+    if (whole || now > __atomic_load_n(&sum->watch->maps_bytes, __ATOMIC_RELAXED))
+        __atomic_store_n(&sum->watch->maps_bytes, now, __ATOMIC_RELAXED);
+}
+
 static void add_process(void *arg, const char *pid)
 {
     struct sum *sum = arg;
@@ -117,19 +126,12 @@ static void add_process(void *arg, const char *pid)
     sum->processes++;
     if (is_parents_memory(&entry))
         return;
-    if (sum->exact)
+    if (sum->exact) {
         sum->memory_bytes += exact_bytes(sum->watch->proc_fd, &entry);
-    else
+    } else {
         add_maps(sum, entry.tid);
-}
-
-/* A sum that gave way says how many there are at least. */
-static void keep_maps(const struct sum *sum)
-{
-    const uint64_t now = maps_bytes(sum);
-
-    if (!gives_way(sum) || now > __atomic_load_n(&sum->watch->maps_bytes, __ATOMIC_RELAXED))
-        __atomic_store_n(&sum->watch->maps_bytes, now, __ATOMIC_RELAXED);
+        keep_maps(sum, 0);
+    }
 }
 
 static void answer(struct watch_exact *watch)
@@ -150,9 +152,10 @@ static void look_at_maps(struct watch_exact *watch)
     struct sum sum = {.watch = watch, .urgent = started - watch->looked_ns > MAPS_LATE_NS};
 
     proc_each(watch->proc_fd, add_process, &sum);
-    keep_maps(&sum);
-    if (!gives_way(&sum))
+    if (!gives_way(&sum)) {
+        keep_maps(&sum, 1);
         watch->looked_ns = init_now_ns();
+    }
     watch->look_took_ns = init_now_ns() - started;
 }
 
