@@ -32,6 +32,22 @@ static void add_offset(char *buf, size_t cap, size_t *len, const char *name, int
     text_add(buf, cap, len, " 0\n");
 }
 
+/* unshare() leaves us outside, and only our children are in it. Linux before 6.3 then refuses us a
+ * thread. */
+static int enter_time_namespace(struct step_state *s)
+{
+    long fd, r;
+
+    s->object = "/proc/self/ns/time_for_children";
+    fd = step_call(__NR_openat, AT_FDCWD, "/proc/self/ns/time_for_children", O_RDONLY | O_CLOEXEC,
+                   0);
+    if (fd < 0)
+        return (int)fd;
+    r = step_call(__NR_setns, fd, CLONE_NEWTIME);
+    sys_close((int)fd);
+    return (int)r;
+}
+
 static int time_namespace(struct step_state *s)
 {
     char offsets[96];
@@ -45,11 +61,13 @@ static int time_namespace(struct step_state *s)
     s->object = "/proc/self/timens_offsets";
     add_offset(offsets, sizeof(offsets), &len, "monotonic", CLOCK_MONOTONIC);
     add_offset(offsets, sizeof(offsets), &len, "boottime", CLOCK_BOOTTIME);
-    return text_write_file(AT_FDCWD, "/proc/self/timens_offsets", offsets);
+    r = text_write_file(AT_FDCWD, "/proc/self/timens_offsets", offsets);
+    return r < 0 ? (int)r : enter_time_namespace(s);
 }
 
-/* Must: come before the first fork (only children enter the namespace) and before the ids change
- * (/proc/self is root's afterwards). Hides when the machine was booted. */
+/* Must: come before the first fork and before the ids change (/proc/self is root's afterwards).
+ * Init's own clocks change, so it must have taken no time before. Hides when the machine was
+ * booted. */
 int step_time_namespace(struct step_state *s)
 {
     if (!plan_has(s, LAYER_TIME_NS))
