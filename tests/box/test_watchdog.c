@@ -69,11 +69,12 @@ Test(watchdog, full_connections_hold_little)
 
 Test(watchdog, many_maps_are_memory)
 {
-    _cleanup_answer_ struct answer a = run_py(MAPS "maps(60000)\n"
-                                                   "for _ in range(19):\n"
-                                                   "    if os.fork() == 0: break\n"
-                                                   "time.sleep(5)\n",
-                                              LIST("--memory", "64M", "--timeout", "60"));
+    const char *code = text_format(MAPS "maps(60000)\n"
+                                        "for _ in range(19):\n"
+                                        "    if os.fork() == 0: break\n"
+                                        "time.sleep(%d)\n",
+                                   (int)(5 * slow()));
+    _cleanup_answer_ struct answer a = run_py(code, LIST("--memory", "64M", "--timeout", "150"));
     expect_reason(&a, "memory");
 }
 
