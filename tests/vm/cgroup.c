@@ -242,32 +242,14 @@ static void removes_nested_children(void)
     destroy(&cgroup);
 }
 
-/* A process that makes a box with a sleeper in it, says where, and then waits to be killed. */
-static pid_t crashing_owner(char path[static CGROUP_PATH_TEXT])
-{
-    int out[2];
-    check(pipe2(out, O_CLOEXEC) == 0);
-    pid_t pid = fork();
-    check(pid >= 0);
-    if (pid == 0) {
-        struct cgroup cgroup = create(&small);
-        (void)start(&cgroup, sleep_on);
-        (void)!write(out[1], cgroup.path, sizeof(cgroup.path));
-        sleep_on();
-    }
-    (void)close(out[1]);
-    check(read(out[0], path, CGROUP_PATH_TEXT) == CGROUP_PATH_TEXT);
-    (void)close(out[0]);
-    return pid;
-}
-
 static void sweeps_what_a_dead_owner_left_and_nothing_else(void)
 {
     NEED_CGROUP();
     if (expected() == CGROUP_SCOPE)
         return; /* systemd ends a scope; nothing of ours outlives it */
     char dead[CGROUP_PATH_TEXT], alive[CGROUP_PATH_TEXT];
-    pid_t dead_pid = crashing_owner(dead), alive_pid = crashing_owner(alive);
+    pid_t dead_pid = start_owner(NULL, getuid(), dead),
+          alive_pid = start_owner(NULL, getuid(), alive);
     (void)kill(dead_pid, SIGKILL);
     (void)wait_for(dead_pid);
     check(is_there(dead));

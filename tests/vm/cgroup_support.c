@@ -279,9 +279,12 @@ pid_t start_owner(const char *place, uid_t user, char path[static CGROUP_PATH_TE
     int out[2];
     check(pipe2(out, O_CLOEXEC) == 0);
     pid_t pid = fork();
+    check(pid >= 0);
     if (pid == 0) {
-        enter(place);
-        check(setresgid(user, user, user) == 0 && setresuid(user, user, user) == 0);
+        if (place) {
+            enter(place);
+            check(setresgid(user, user, user) == 0 && setresuid(user, user, user) == 0);
+        }
         struct cgroup cgroup = create(&small);
         (void)start(&cgroup, sleep_on);
         (void)!write(out[1], cgroup.path, sizeof(cgroup.path));

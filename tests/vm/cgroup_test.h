@@ -83,7 +83,8 @@ void in_place(const char *place, uid_t user, void (*test)(const char *place));
 int create_any(struct cgroup *cgroup, char cause[static CGROUP_CAUSE_TEXT]);
 /* A box in `place` that can run something, with these controllers. */
 void make_box(const char *place, unsigned controllers);
-/* A process that makes a box with a sleeper, says where, and then waits to be killed. */
+/* A process that makes a box with a sleeper, says where, and then waits to be killed: as `user` and
+ * in `place`, or as and where we are (NULL). */
 pid_t start_owner(const char *place, uid_t user, char path[static CGROUP_PATH_TEXT]);
 void end_process(pid_t pid);
 double seconds(void);
